@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 NAME = "rbd_ros"
 SHARE = f"share/{NAME}"
@@ -18,6 +18,16 @@ def tree(folder: str) -> list[tuple[str, list[str]]]:
     return list(files.items())
 
 
+def door() -> list[Extension]:
+    """The extension that calls compiled code; without a C compiler or NumPy's headers all works, more slowly."""
+    try:
+        import numpy
+    except ImportError:
+        return []
+    return [Extension(f"{NAME}.core.compiled._door", [f"{NAME}/core/compiled/_door.c"], optional=True,
+                      include_dirs=[numpy.get_include()], extra_compile_args=["-O2"])]
+
+
 setup(
     name=NAME,
     version=ElementTree.parse("package.xml").findtext("version"),    # the one place where it stands
@@ -30,6 +40,7 @@ setup(
     py_modules=["rbd_executables"],
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={NAME: ["py.typed", "**/*.urdf", "**/*.yaml"]},
+    ext_modules=door(),
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (SHARE, ["package.xml"]),

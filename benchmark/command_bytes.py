@@ -31,14 +31,14 @@ KINDS = (Float64MultiArray, JointState, NamedWrenches, Float64, JointEffort)
 
 
 class Side:
-    """One way of reading, and what a plant makes of it. ways: by kind of message, from bytes to plain values."""
+    """One decoder, and a plant that takes its results. ways: by kind of message, from bytes to plain values."""
 
     def __init__(self, model: rbd.RobotModel, ways: dict[type, Callable[[bytes], Any]]) -> None:
         self.ways = ways
         self.plant = Plant(model, SimulatorSettings.from_values({"joints": list(model.joint_names)[::-1]}, model))
 
     def take(self, kind: type, data: bytes) -> tuple[Any, ...]:
-        """Everything that may depend on the way."""
+        """All state that may depend on the decoder."""
         plant = self.plant
         try:
             values = self.ways[kind](data)
@@ -59,13 +59,13 @@ class Side:
 
 
 class Senders:
-    """Makes messages of all kinds, and spoils half of them."""
+    """Generates messages of all kinds, half of them corrupted."""
 
     def __init__(self, model: rbd.RobotModel, rng: np.random.Generator) -> None:
         self._model, self._rng = model, rng
 
     def message(self) -> tuple[type, bytes, bool]:
-        """The next one, as bytes, and whether it is spoilt."""
+        """The next message as bytes, and whether it is corrupted."""
         rng = self._rng
         kind = KINDS[rng.choice(len(KINDS), p=[0.4, 0.3, 0.1, 0.1, 0.1])]
         spoilt = rng.random() < 0.5
@@ -112,14 +112,14 @@ class Senders:
 
 
 def ordinary(kind: type) -> Callable[[bytes], Any]:
-    """The middleware's way, from bytes to plain values."""
+    """The middleware's conversion from bytes to plain values."""
     plain = {JointState: fields_of, NamedWrenches: named_wrenches, Float64MultiArray: lambda message: message.data,
              Float64: lambda message: message.data, JointEffort: lambda message: message}[kind]
     return lambda data: plain(deserialize_message(data, kind))
 
 
 def run(messages: int = 100_000, seed: int = 1, show: bool = True) -> dict[str, Any]:
-    """Compare both ways; returns counts, `violations` among them, and µs per good command of both."""
+    """Compare both decoders; returns counts, including `violations`, and µs per valid command of both."""
     model, rng = rbd.sample("iiwa"), np.random.default_rng(seed)
     quick = Side(model, {kind: reader(kind) for kind in KINDS})
     usual = Side(model, {kind: ordinary(kind) for kind in KINDS})

@@ -1,4 +1,4 @@
-"""A bare rclpy node: the least that a joint state in and an effort out can cost. Run as a process by `roundtrip`."""
+"""A bare rclpy node, as lower bound of the cost of joint state in, effort out. Run as a process by `roundtrip`."""
 from __future__ import annotations
 
 import contextlib

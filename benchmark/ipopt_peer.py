@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 
 class Peer(NamedTuple):
-    """What Ipopt found: ∫‖τ‖² by the given quadrature, control points (K, nv), and whether it says it is optimal."""
+    """Result of Ipopt: ∫‖τ‖² by the given quadrature, control points (K, nv), and whether it reports optimality."""
 
     cost: float
     control: Array

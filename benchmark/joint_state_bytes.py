@@ -24,7 +24,7 @@ ODD = (np.nan, np.inf, -np.inf, 1e308, 0.0, -0.0, 1e-320)
 
 
 def convert(data: bytes) -> Any:
-    """The middleware's way."""
+    """The middleware's conversion."""
     return deserialize_message(data, JointState)
 
 
@@ -36,14 +36,14 @@ def fields(data: bytes) -> Fields:
 
 
 class Side:
-    """One way of reading, and what the controllers' input makes of it."""
+    """One decoder, and the controllers' input that takes its results."""
 
     def __init__(self, model: rbd.RobotModel, read: Callable[[bytes], Fields]) -> None:
         self.read, self.rejections = read, Rejections()
         self.state = StateInput(model, self.rejections, timeout=0.05, cutoff=30.0, plausible=2.0)
 
     def take(self, now: float, data: bytes) -> tuple[Any, ...]:
-        """Everything that may depend on the way."""
+        """All state that may depend on the decoder."""
         try:
             found = self.read(data)
         except Exception as error:    # Malformed of the one way, whatever the middleware raises of the other
@@ -58,7 +58,7 @@ class Side:
 
 
 class Drivers:
-    """Makes messages of several drivers of one robot, and spoils some of them."""
+    """Generates messages of several drivers of one robot, some of them corrupted."""
 
     def __init__(self, model: rbd.RobotModel, rng: np.random.Generator) -> None:
         self._model, self._rng = model, rng
@@ -103,7 +103,7 @@ class Drivers:
 
 
 def harm(message: bytes, kind: int, rng: np.random.Generator) -> bytes:
-    """Bytes that are cut (0), lengthened (1), of another encoding (2), with a bit flipped (3), or as they were."""
+    """Bytes that are truncated (0), lengthened (1), of another encoding (2), with a flipped bit (3), or unchanged."""
     data = bytearray(message)
     if kind == 0:
         data = data[:rng.integers(0, len(data))]
@@ -118,7 +118,7 @@ def harm(message: bytes, kind: int, rng: np.random.Generator) -> bytes:
 
 
 def run(messages: int = 100_000, seed: int = 1, show: bool = True) -> dict[str, Any]:
-    """Compare both ways; returns counts, `violations` among them."""
+    """Compare both decoders; returns counts, including `violations`."""
     model, rng = rbd.sample("iiwa"), np.random.default_rng(seed)
     reader, drivers = JointStateReader(convert), Drivers(model, rng)
     quick, ordinary = Side(model, reader.read), Side(model, fields)

@@ -1,8 +1,8 @@
-"""Lets the arm behind node `feedforward` move to a pose within three seconds, and says where it came to rest.
+"""Move the arm controlled by node `feedforward` to a pose within three seconds, and print where it came to rest.
 
     python3 examples/move_arm.py joint_1=0.5 joint_4=-0.7
 
-Joints that are not named stay where they are. Behind node `flatness`: add `--ros-args -r
+Unnamed joints keep their positions. Behind node `flatness`: add `--ros-args -r
 feedforward/joint_trajectory:=flatness/joint_trajectory`. README.md shows how to start the node and a simulated arm.
 """
 import sys
@@ -72,8 +72,8 @@ def main() -> int:
 
         # A trajectory names all joints. Stamp 0 means now; the node interpolates from where the arm is.
         before = positions(states, joints)
-        wanted = [goals.get(name, position) for name, position in zip(joints, before, strict=True)]
-        point = JointTrajectoryPoint(positions=wanted)
+        target = [goals.get(name, position) for name, position in zip(joints, before, strict=True)]
+        point = JointTrajectoryPoint(positions=target)
         point.time_from_start.sec = DURATION
         publisher.publish(JointTrajectory(joint_names=joints, points=[point]))
 
@@ -81,7 +81,7 @@ def main() -> int:
         wait_until(lambda: seconds(states[-1]) > end, 60.0, "the joint states stopped on the way")
         check_stop()
         reached = positions(states, joints)
-        error = [abs(now - goal) for now, goal in zip(reached, wanted, strict=True)]
+        error = [abs(now - goal) for now, goal in zip(reached, target, strict=True)]
         moved = [now - first for now, first in zip(reached, before, strict=True)]
         for name, position, way, off in zip(joints, reached, moved, error, strict=True):
             print(f"{name:24} {position:9.4f}  moved by {way:9.4f}  off by {off:.4f}")
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def positions(states: list[JointState], joints: list[str]) -> list[float]:
-    """Of the newest state that has these joints; none, if there is no such state."""
+    """Positions of these joints in the newest state that has them; empty without such a state."""
     for state in reversed(states):
         place = dict(zip(state.name, state.position, strict=False))
         if place.keys() >= set(joints):

@@ -30,7 +30,7 @@ def arg_motor_states():
 
 
 def nodes(context):
-    """The node; parameter actuation_file counts only where the argument is given."""
+    """The node; the launch argument actuation_file overrides the parameter if given."""
     given = LaunchConfiguration("actuation_file").perform(context)
     return [node_flatness([{"actuation_file": given}] if given else [], secured(
         context, "flatness", "security", "keystore", "enclave"))]

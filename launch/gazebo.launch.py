@@ -30,7 +30,7 @@ from rbd_ros.runtime.cosimulation.gazebo_world import read_world
 
 BRIDGE = "gazebo_bridge"
 SIM_TIME = {"use_sim_time": True}
-PATIENCE = 60.0    # s until it is said that the arm has not been spawned
+PATIENCE = 60.0    # s until a warning that the arm has not been spawned
 
 
 def arg_robot_description_file():
@@ -87,7 +87,7 @@ def arg_steps():
 
 
 def start(context):
-    """All processes; what cannot work is refused before the first one starts."""
+    """All processes; impossible arguments are rejected before the first one starts."""
     given = {name: LaunchConfiguration(name).perform(context) for name in (
         "robot_description_file", "interface", "mode", "controller", "world_file", "model", "headless", "steps")}
     folder = Path(tempfile.mkdtemp(prefix="rbd_gazebo_"))
@@ -114,7 +114,7 @@ def gazebo(given, world):
 
 
 def running(given):
-    """Whether Gazebo runs from the start: where controllers hold the joints, until torque comes."""
+    """Whether Gazebo runs from the start: if controllers hold the joints until torque comes."""
     return given["mode"] == "real_time" and given["interface"] == "ros2_control"
 
 
@@ -124,7 +124,7 @@ def node_create(files, world):
 
 
 def after(create, given, files, world):
-    """What follows the spawning of the arm, or the end, if that fails.
+    """Actions after the arm was spawned, or shutdown on failure.
 
     A paused Gazebo makes one step before the controller starts: a stamp of zero means no stamp to it. Then, with
     ros2_control, the controllers come, as soon as there is a clock. With bridge in real time, time runs as soon as
@@ -180,14 +180,14 @@ def node_spawner(given, files):
 
 
 def node_bridge(files, world):
-    """Clock and services always; joint states and forces where there is no gz_ros2_control."""
+    """Bridge of clock and services; without gz_ros2_control also joint states and forces."""
     return Node(package="ros_gz_bridge", executable="parameter_bridge", name=BRIDGE, output="screen",
                 arguments=[f"/world/{world.name}/control@ros_gz_interfaces/srv/ControlWorld"],
                 parameters=[{"config_file": str(files.bridge)}, SIM_TIME])
 
 
 def nodes_control(given, files, world):
-    """Node feedforward, and node lockstep where it passes on the efforts, with or without steps."""
+    """Node feedforward, and node lockstep if it forwards the efforts, with or without steps."""
     lockstep, bridge = given["mode"] == "lockstep", given["interface"] == "bridge"
     outputs = {"adapters": [""]} if lockstep or bridge else {
         "adapters": ["forward_command"], "forward_command.controller": given["controller"]}

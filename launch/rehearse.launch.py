@@ -1,10 +1,10 @@
-"""Starts the configuration of a real arm as it is, with a simulated arm that does what that robot does itself.
+"""Starts the unchanged configuration of a real arm with a simulated arm that behaves like that robot.
 
     ros2 launch rbd_ros rehearse.launch.py robot:=ur
     ros2 launch rbd_ros rehearse.launch.py robot:=franka params_file:=/path/my_franka.yaml urdf:=/path/my_fr3.urdf
 
-The log says what is replaced because only the robot has it. Brakes hold the arm until the node commands it; then it is
-to hold its pose. Command motions as in demo.launch.py, with the joints of the configuration.
+The log lists replacements of parts that only the real robot has. Brakes hold the arm until the node commands it; then
+the node holds its pose. Command motions as in demo.launch.py, with the joints of the configuration.
 """
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def arg_urdf():
 
 
 def nodes(context):
-    """Both nodes, what is said before, and RViz."""
+    """Both nodes, preceding log messages, and RViz."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ("robot", "params_file", "urdf")}
     shipped = Path(config(f"{value['robot']}.yaml").perform(context))
     file = Path(value["params_file"] or shipped)

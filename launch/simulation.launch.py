@@ -58,7 +58,7 @@ def is_plant(name):
 
 
 def publish_rate():
-    """Hz: of the steps of 1 ms, every one that the controller answers."""
+    """Rate of joint states, Hz: one per `steps` steps of 1 ms, each answered by the controller."""
     return ParameterValue(PythonExpression(["1000.0 / ", LaunchConfiguration("steps")]), value_type=float)
 
 
@@ -88,7 +88,7 @@ def node_feedforward(context):
 
 
 def taking_turns(context):
-    """In lockstep node lockstep passes on the efforts; answers may take their time, and there is nothing to ramp."""
+    """Parameters for lockstep, in which node lockstep forwards the efforts: long timeouts, and no ramps."""
     if LaunchConfiguration("mode").perform(context) == "real_time":
         return {"adapters": ["forward_command"],
                 "forward_command.controller": ParameterValue(LaunchConfiguration("plant"), value_type=str)}

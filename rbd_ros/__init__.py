@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .core import lie
-from .core.ahead import compile_all
-from .core.compile import COMPILED
+from .core.compiled.ahead import compile_all
+from .core.compiled.kernel import COMPILED
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
 from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
 from .core.derivatives.inverse import InverseDerivatives, inverse_dynamics_derivatives

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core import ahead, kernel_cache
-from rbd_ros.core.compile import ENTRIES
+from rbd_ros.core.compiled import ahead
+from rbd_ros.core.compiled import cache as kernel_cache
+from rbd_ros.core.compiled.entry import ENTRIES
 from rbd_ros.core.lie import spatial
 
 pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="numba is not used")
@@ -40,10 +41,10 @@ def long_job(keys):
 @pytest.fixture
 def linking():
     """What compiled functions come together by, where this numba is known."""
-    from rbd_ros.core import numba_linking
-    if not numba_linking.KNOWN:
+    from rbd_ros.core.compiled import linking
+    if not linking.KNOWN:
         pytest.skip("numba compiles in its own way")
-    return numba_linking
+    return linking
 
 
 def compiled_here(monkeypatch):
@@ -141,7 +142,7 @@ def test_a_cache_that_nothing_can_be_written_to_is_noticed(tmp_path, monkeypatch
 
 def test_a_change_of_how_all_is_compiled_compiles_nothing_anew():
     core = kernel_cache._CORE
-    assert all(core / "ahead.py" not in kernel_cache.dependencies(path)
+    assert all(core / "compiled" / "ahead.py" not in kernel_cache.dependencies(path)
                for path in core.rglob("*.py") if path.name != "ahead.py")
 
 
@@ -295,7 +296,7 @@ def test_each_helper_gets_what_shares_most_with_what_it_did():
             given.append((self, keys[0][0]))
             return len(given)
 
-    a, b = (kernel_cache._CORE / name for name in ("compile.py", "ahead.py"))
+    a, b = (kernel_cache._CORE / "compiled" / name for name in ("entry.py", "ahead.py"))
     given: list = []
     helpers = [ahead._Helper(Pool(), set()) for _ in range(2)]
     jobs, at_work = [job("a", a), job("both", a, b), job("more a", a), job("b", b)], {}

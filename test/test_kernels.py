@@ -2,10 +2,9 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +14,7 @@ from support.robots import random_states
 from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core import workspace
-from rbd_ros.core.kept import MOST as MOST_KEPT
-from rbd_ros.core.kept import kept
+from rbd_ros.core.compiled import workspace
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 # not `reshape(-1)`, which makes a view of the arrays that entries take
@@ -50,7 +47,8 @@ def complaints(function):
                     yield f"{function.name}:{item.lineno} returns the array {result.id}"
 
 
-FILES = sorted(path for path in CORE.rglob("*.py") if "compile import" in path.read_text(encoding="utf-8"))
+FILES = sorted(path for path in CORE.rglob("*.py")
+               if re.search(r"compiled\.(kernel|entry|exact) import", path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -73,34 +71,6 @@ def two(n):
 """
     found = [text for function in bare(source) for text in complaints(function)]
     assert len(found) == 3
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_packed_model_is_b_and_m_the_mass_matrix(path):
-    """One letter, one meaning: docs/kernels.md."""
-    assert "M" not in {argument.arg for function in compiled(path.read_text(encoding="utf-8"))
-                       for argument in function.args.args}
-
-
-DECORATORS = {"kernel", "sweep", "routine", "entry", "quick_entry"}
-MOST = 12    # arguments: those of one thing (where external wrenches are, say) are one tuple, workspaces one array
-
-
-def compiled(source):
-    """The compiled functions of a file."""
-    return [item for item in ast.walk(ast.parse(source)) if isinstance(item, ast.FunctionDef)
-            and any(getattr(getattr(d, "func", d), "id", "") in DECORATORS for d in item.decorator_list)]
-
-
-def crowded(source):
-    """Names of those that take too many arguments."""
-    return [item.name for item in compiled(source) if len(item.args.args) > MOST]
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_kernel_has_few_arguments(path):
-    assert crowded(path.read_text(encoding="utf-8")) == []
-    assert crowded("@kernel\ndef f(a, b, c, d, e, f, g, h, i, j, k, l, m):\n    return a") == ["f"]
 
 
 def guarded(work):
@@ -154,13 +124,6 @@ def test_nobody_asks_for_workspace_after_it_was_made():
     rbd.sample("two_link")
     with pytest.raises(RuntimeError, match="imported after"):
         workspace.ONE_STATE.takes(lambda nodes, columns, nv: 10**9)
-
-
-def test_attributes_of_a_model_are_quick_to_read():
-    """`functools.cached_property`, or too many of them, would make each cost six times as much (`core/kept.py`)."""
-    parts = vars(rbd.RobotModel)
-    assert not any(isinstance(item, cached_property) for item in parts.values())
-    assert len(dataclasses.fields(rbd.RobotModel)) + sum(isinstance(item, kept) for item in parts.values()) <= MOST_KEPT
 
 
 def test_threads_may_share_a_model():

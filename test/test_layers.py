@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rbd_ros"
-LAYERS = ("errors", "kept", "workspace", "numba_import", "numba_inside", "numba_linking", "kernel_cache",
-          "compile", "assign", "ahead", "trying", "exact", "lie", "model", "imaginary_step", "batch", "dynamics",
-          "derivatives", "specialize", "actuation", "motion", "steady", "simulation", "identification")
+LAYERS = ("errors", "compiled", "lie", "model", "imaginary_step", "batch", "dynamics", "derivatives", "specialize",
+          "actuation", "motion", "steady", "simulation", "identification")
 WINGS = ("core", "runtime", "view", "nodes", "cli")    # each knows those before it; streams and signals know nothing
 FOUNDATIONS = ("signals", "streams")
 ROS = {"rclpy", "ament_index_python", "launch", "launch_ros", "rbd_interfaces", "builtin_interfaces", "rcl_interfaces",
@@ -111,19 +110,6 @@ def test_only_nodes_know_ros(path):
     if path.relative_to(PACKAGE).parts[0] == "cli":    # starts nodes, by importing them when asked to
         found = [entry for entry in found if "rbd_ros.nodes" not in entry]
     assert found == []
-
-
-def test_files_share_a_name_only_where_one_is_the_node_of_the_other():
-    def files(*folders):
-        return [path for folder in folders for path in (PACKAGE / folder).rglob("*.py") if path.name != "__init__.py"]
-
-    logic = {path.name: path for path in files("runtime")}
-    assert len(logic) == len(files("runtime")) and not {path.name for path in files("core/actuation")} & logic.keys()
-    nodes = {path.name: path for path in files("nodes")}
-    assert len(nodes) == len(files("nodes")) and "flatness.py" in logic.keys() & nodes.keys()
-    for name in logic.keys() & nodes.keys():
-        module = ".".join(["rbd_ros", *logic[name].relative_to(PACKAGE).with_suffix("").parts])
-        assert any(found.startswith(module + ".") for found, _ in imported(nodes[name])), name
 
 
 def test_importing_the_library_loads_no_ros():

@@ -22,11 +22,11 @@ from .verdict import NOTHING
 
 PERIOD = 5_000_000      # ns
 SAFE, PROBES = 5, 20    # states without a reference, after activation; compared states of stream and trajectory each
-QUIET = 120             # cycles before: longer than all timeouts and ramps of the attacked node together
+QUIET = 120             # preceding cycles: longer than all timeouts and ramps of the attacked node together
 PATIENT = {"state_timeout": 5.0, "reference_timeout": 5.0, "feedback.max_age": math.inf, "feedback.min_rate": 0.0}
 GAP = 8                 # cycles between the last reference and the trajectory, as topics have no order among them
 PASSED = 40             # cycles of the trajectory before its probes: longer than `ramp_in`
-TRIES = 5               # as a busy machine may let states come late
+TRIES = 5               # attempts, because states may be late on a busy machine
 
 Answers = dict[str, dict[str, bytes]]
 
@@ -44,7 +44,7 @@ class Exam:
         self.tries: list[int] = []
 
     def learn(self) -> None:
-        """What a fresh node answers; it must answer twice alike."""
+        """Answers of a fresh node, which must be reproducible."""
         for _ in range(TRIES):
             self._activate_anew()
             self.expected = self._safe() | self._following()
@@ -55,7 +55,7 @@ class Exam:
         self._peer.offend(f"a fresh node answers the same differently: {difference}")
 
     def compare(self, anew: bool) -> None:
-        """Offend if the answers are others now. `anew`: after another activation."""
+        """Report a violation if the answers have changed. `anew`: after another activation."""
         difference = ""
         for attempt in range(1, TRIES + 1):
             self._restore()

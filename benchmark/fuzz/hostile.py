@@ -1,4 +1,4 @@
-"""Messages for a torque node: good, nearly good and hostile ones, from a random number generator alone."""
+"""Random messages for a torque node: valid, nearly valid and hostile ones."""
 from __future__ import annotations
 
 import math
@@ -25,7 +25,7 @@ LARGEST = 5_000_000    # bytes of all names of a message; no middleware takes th
 
 
 class Sent(NamedTuple):
-    """A message, the key of its topic, and what must become of it (None: nothing is counted)."""
+    """A message, the key of its topic, and its expected verdict (None: not counted)."""
 
     topic: str
     message: Any
@@ -42,12 +42,12 @@ def duration_of(seconds: float) -> Duration:
 
 
 def _size(names: Sequence[str]) -> int:
-    """Bytes of these names in a message, about."""
+    """Approximate size of these names in a message, bytes."""
     return sum(len(name) + 8 for name in names)
 
 
 class Hostile:
-    """Makes messages for one target. `phase` is where the arm is in its motion, in rad."""
+    """Generates messages for one target. `phase`: of the arm's motion, rad."""
 
     def __init__(self, target: Target, rng: np.random.Generator) -> None:
         self.target, self.rng = target, rng

@@ -1,4 +1,4 @@
-"""What a torque node publishes, every message of it checked: sizes, names, finite numbers, limits, one like the other.
+"""Checks of every published message of a torque node: sizes, names, finiteness, limits, consistency of outputs.
 
 Messages are taken from the subscriptions without an executor, which would cost more than all the checks.
 """
@@ -26,7 +26,7 @@ Array = np.ndarray
 
 
 class Limits:
-    """The effort limits that may be in force at a time (ns of the system clock): lower ones count once the change is
+    """The effort limits that may be in force at a time (ns of the system clock): lower ones apply once the change is
     acknowledged, and only after `grace` ns where a rate limit may stretch it.
     """
 
@@ -39,7 +39,7 @@ class Limits:
         self._spans = [*self._spans[-50:], (maximum, when, math.inf)]
 
     def answer(self, accepted: bool, when: float, grace: float) -> None:
-        """The change that was asked for last is in force, and no other one, or it is not."""
+        """Record whether the last requested change is in force."""
         *others, asked = self._spans
         if accepted:
             self._spans = [(maximum, begin, min(end, when + grace)) for maximum, begin, end in others] + [asked]
@@ -56,14 +56,14 @@ class Limits:
 
 
 class Pair:
-    """What two outputs have in common: the same efforts in the same order."""
+    """Comparison of two outputs, which must have the same efforts in the same order."""
 
     def __init__(self) -> None:
         self.leads: deque[bytes] = deque()
         self.follows: deque[bytes] = deque()
 
     def agree(self) -> bool:
-        """Whether what both have by now is the same; forgets that."""
+        """Whether both outputs are equal so far; forgets the compared messages."""
         alike = True
         while self.leads and self.follows:
             alike = self.leads.popleft() == self.follows.popleft() and alike
@@ -101,7 +101,7 @@ class Outputs:
                                for kind, topic, check in kinds]
 
     def take(self) -> int:
-        """Check all that has come; how many messages that was."""
+        """Check the received messages; returns their number."""
         taken = 0
         for subscription, kind, check in self._subscriptions:
             with subscription.handle:
@@ -113,7 +113,7 @@ class Outputs:
         return taken
 
     def lag(self) -> str:
-        """Which outputs have had fewer messages than the one they follow, "" if none."""
+        """Outputs with fewer messages than their leading output, "" if none."""
         return ", ".join(f"{name} by {len(pair.leads) - len(pair.follows)}" for name, pair in self._pairs.items()
                          if pair.leads or pair.follows)
 
@@ -123,7 +123,7 @@ class Outputs:
         return len(self._heard) == len(self._subscriptions) - bool(self._target.motors)
 
     def restart(self) -> None:
-        """The publishers are others from here on."""
+        """Reset for new publishers."""
         followers = ["joint_state", "forward_command", "jtc", *(["~/motor_commands"] if self._target.motors else [])]
         self._pairs, self._heard = {name: Pair() for name in followers}, set()
 

@@ -1,4 +1,4 @@
-"""The peer of a node under fire: sends what it is given, knows what was delivered, and hears all outputs."""
+"""The peer of a node under attack: sends messages, records deliveries, and receives all outputs."""
 from __future__ import annotations
 
 import math
@@ -35,7 +35,7 @@ MOST = 20          # violations that are written down
 
 
 class Violation(Exception):
-    """The node does not answer any more: there is nothing left to attack."""
+    """The node no longer answers."""
 
 
 class Peer:
@@ -87,7 +87,7 @@ class Peer:
     # ---- violations
 
     def offend(self, what: str, message: Any = None) -> None:
-        """Write down what must not be, once of each kind."""
+        """Record a violation, once of each kind."""
         if what in self.violations or len(self.violations) >= MOST:
             return
         self.violations.append(what)
@@ -107,7 +107,7 @@ class Peer:
         return self._stamp
 
     def spin(self, seconds: float = 0.0) -> None:
-        """Hear what comes, for that time at least."""
+        """Receive messages for at least this time."""
         end = time.monotonic() + seconds
         while True:
             self._executor.spin_once(timeout_sec=0.0)
@@ -136,10 +136,10 @@ class Peer:
             self.spin(5e-4)
         return found
 
-    # ---- what is sent
+    # ---- sending
 
     def send(self, item: Sent) -> None:
-        """Publish, and note what must become of it."""
+        """Publish a message, and record its expected verdict."""
         state = item.topic == "state"
         self.ledger.sent(item.verdict, self.looks or not state)
         self.states += state

@@ -18,9 +18,9 @@ from .peer import Peer, Violation
 from .targets import LONGEST, RAMP, Process, Target
 from .verdict import Ledger
 
-CHAPTER = 12000   # messages between two looks at counters and answers
+CHAPTER = 12000   # messages between two checks of counters and answers
 STARTS = 600.0    # s: with kernels to be compiled
-STEP = 2e-3       # rad that the arm's phase goes on with each message
+STEP = 2e-3       # rad by which the arm's phase advances per message
 
 
 class Storm:

@@ -1,4 +1,4 @@
-"""What a torque node must make of a message, told from the message alone, and whether its counters say so.
+"""Expected verdict of a torque node on a message, from the message alone, and comparison with its counters.
 
 Independent of the node's code: the rules are those of docs/safety.md and of the comments in the message files.
 """
@@ -14,11 +14,11 @@ ALWAYS = frozenset({"stamp_backwards", "stamp_leap", "implausible"})    # may be
 
 
 class Verdict(frozenset):
-    """Kinds of rejection of which one must be counted; empty: none has to be, the message may be good."""
+    """Kinds of rejection of which one must be counted; empty: none is required, the message may be valid."""
 
 
 NOTHING = Verdict()
-HUGE = 1e100    # a number that may, but need not be taken for infinite
+HUGE = 1e100    # larger numbers may count as infinite
 
 
 def _verdict(found: set[str]) -> Verdict:
@@ -104,11 +104,11 @@ def of_wrenches(message: Any, bodies: Collection[str]) -> Verdict:
 
 
 class Ledger:
-    """Messages that were delivered, by verdict, against the node's counts of rejections by kind."""
+    """Comparison of delivered messages, by verdict, with the node's counts of rejections by kind."""
 
     def __init__(self) -> None:
         self.certain: Counter[frozenset[str]] = Counter()
-        self.possible = 0    # messages that may be rejected for any reason, or not
+        self.possible = 0    # messages that may be accepted or rejected for any reason
 
     def sent(self, verdict: Verdict | None, surely_looked_at: bool = True) -> None:
         """A message was sent, which the node looks at, or may look at."""
@@ -118,7 +118,7 @@ class Ledger:
             self.possible += 1
 
     def complete(self, counts: Mapping[str, int]) -> bool:
-        """Whether all that must be counted is."""
+        """Whether all required rejections are counted."""
         return not self._wrong(counts, lambda low, high, got: got < low)
 
     def contradictions(self, counts: Mapping[str, int]) -> list[str]:

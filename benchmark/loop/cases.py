@@ -1,4 +1,4 @@
-"""The shipped configurations, each on an arm that it suits: parameters of the node, its model, what the robot adds."""
+"""The shipped configurations, each with a suitable arm: parameters of the node, its model, terms added by the robot."""
 from __future__ import annotations
 
 import warnings

@@ -1,4 +1,4 @@
-"""One episode of the closed-loop walk: an arm that moves, and what happens to it."""
+"""One episode of the closed-loop walk: an arm in motion under random events."""
 from __future__ import annotations
 
 from collections import Counter, deque
@@ -73,7 +73,7 @@ class Episode:
     def _at(self, delay: float, call: Any) -> None:
         self._later.append((self.rig.now + delay, call))
 
-    # ---- what is commanded
+    # ---- commands
 
     def _trajectory(self, points: list[Point]) -> bool:
         rig = self.rig
@@ -120,14 +120,14 @@ class Episode:
         self._streams = send
         self.judge.event("stream")
 
-    # ---- what happens
+    # ---- events
 
     def _on_node_stall(self) -> None:
         self.rig.node_until = self.rig.now + self._rng.uniform(0.005, 0.5)
         self.judge.event("node_stall", self.rig.node_until)
 
     def _on_driver_stall(self) -> None:
-        """The manager stands still; then it sends two old positions."""
+        """Stall of the controller manager, followed by two old positions."""
         duration = self._rng.uniform(0.005, 0.5)
         self.rig.driver_until = self.rig.now + duration
         self.rig.errors["repeat"] = int(self._rng.integers(0, 3))

@@ -1,4 +1,4 @@
-"""What holds on the arm (docs/safety.md: the second table)."""
+"""Bounds on the arm's motion (docs/safety.md: the second table)."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -13,6 +13,7 @@ Array = np.ndarray
 SPEED = 2.5        # rad/s above what was planned, or the arm had before
 ENERGY = 0.05      # s: kinetic energy above what was planned or had before, by the largest power of all joints
 EXCURSION = 0.3    # rad from where it was stopped, beyond its braking distance, its error of tracking and the sag
+PATH = 0.2         # rad that an arm in mode `running` is from its reference beyond `tracking_tolerance`
 BRAKING = 0.35     # s: of that way, at the speed at which it was stopped
 REST = 3.0         # s until a stopped arm is slower than STILL
 STILL = 0.15       # rad/s
@@ -26,7 +27,7 @@ SAFE = ("stale", "waiting")
 
 
 class Judge:
-    """Call `event` with what happens (until when it lasts), and `look` after each cycle."""
+    """Judge of an episode: call `event` with each event and its end, and `look` after each cycle."""
 
     def __init__(self, rig: Any) -> None:
         self._rig = rig
@@ -79,7 +80,7 @@ class Judge:
         return np.array([np.abs(reference.v).max(), rbd.kinetic_energy(rig.plant.model, reference.q, reference.v)])
 
     def _sag(self) -> float:
-        """What the gravity torque of the model lacks here, which feedback carries by an error of position."""
+        """Error of the model's gravity torque, which feedback carries by a position error."""
         rig = self._rig
         gains = rig.controller.safety.laws.newest.hold_gains(rig.plant.q)
         if gains is None or "gravity" in rig.case.compensates:
@@ -99,6 +100,11 @@ class Judge:
         elif not self._events:
             self._base = np.zeros(2)
         self._base = np.maximum(self._base, self._planned)
+        safety = rig.controller.safety
+        followed = safety.mode == "running" and not safety.laws.fading and now >= self._external
+        if followed and (reference := self._reference):
+            away = np.abs(reference.q - rig.plant.q) - safety.laws.newest.tolerance
+            self._note("path", float(away.max()), PATH)
         over = has - self._base
         self._note("speed", float(over[0]), SPEED)
         self._note("energy", float(over[1]) / self._power, ENERGY)
@@ -116,7 +122,7 @@ class Judge:
                 self._note("rest", speed, STILL)
 
     def _listen(self) -> None:
-        """Whatever ends a motion, or makes the effort a safe one, is told."""
+        """Check that every end of a motion, and every switch to the safe effort, is logged."""
         rig = self._rig
         controller = rig.controller
         mode, lines = controller.safety.mode, len(rig.lines)

@@ -44,7 +44,7 @@ class JointStates:
         return bytes(data)
 
     def convert(self, data: bytes) -> Any:
-        """What the middleware would make of it."""
+        """The message as decoded by the middleware."""
         sec, nanosec = struct.unpack_from("<iI", data, 4)
         q, v = (np.frombuffer(data, np.float64, len(self._names), at) for at in self._numbers)
         return SimpleNamespace(header=SimpleNamespace(stamp=SimpleNamespace(sec=sec, nanosec=nanosec)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import quick_entry
+from rbd_ros.core.compiled.entry import quick_entry
 from rbd_ros.core.dynamics.articulated import articulated_recursion
 from rbd_ros.core.model.block import ARMATURE, first_velocity, node, node_count
 

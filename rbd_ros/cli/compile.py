@@ -6,10 +6,10 @@ import sys
 import time
 import warnings
 
-from ..core.ahead import compile_all
-from ..core.compile import COMPILED
+from ..core.compiled.ahead import compile_all
+from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError, RbdWarning
-from ..core.kernel_cache import cache_directory, is_writable
+from ..core.compiled.cache import cache_directory, is_writable
 from ..core.specialize.families import FAMILIES, asked
 from ..core.specialize.functions import FUNCTIONS
 from ..core.specialize.specialized import specialize
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Compile what is asked for, or raise `RbdError` where numba is missing."""
+    """Compile the requested code; raises `RbdError` if numba is missing."""
     if not COMPILED:
         raise RbdError("numba is not available, so there is nothing to compile: install numba, and unset "
                        "RBD_DISABLE_COMPILE")
@@ -40,26 +40,26 @@ def run(namespace: argparse.Namespace) -> int:
         with ends_at_once("compile"):
             _specialize(namespace)
         return 0
-    with ends_at_once("compile"):    # and with it the processes that help
+    with ends_at_once("compile"):    # and its worker processes
         seconds = compile_all(None if namespace.quiet else lambda line: print(line, flush=True))
     print(f"kernels ready in {cache_directory()} ({seconds:.1f} s)")
     return 0
 
 
 def _specialize(namespace: argparse.Namespace) -> None:
-    """Make the code of one robot, function by function."""
+    """Compile the code of one robot, function by function."""
     model = load_robot(namespace, root=namespace.root)
-    for name in namespace.functions:    # what is unknown is said before the first is made
+    for name in namespace.functions:    # reject unknown names before compiling
         asked(model, name)
-    begin, made, count = time.perf_counter(), 0, len(namespace.functions)
+    begin, compiled, count = time.perf_counter(), 0, len(namespace.functions)
     for number, name in enumerate(namespace.functions, 1):
         if not namespace.quiet and sys.stdout.isatty() and time.perf_counter() - begin > 1.0:
             print(f"[{number}/{count}] {name} …", flush=True)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RbdWarning)    # said below, on stdout
-            found, = specialize(model, functions=[name]).functions.values()
-        made += isinstance(found, int)
-        if not isinstance(found, int) and not namespace.quiet:
-            print(f"{found}; the ordinary kernels compute it", flush=True)
-    print(f"'{model.name}', {model.nv} velocity coordinates: code of {made} of {count} functions ready in "
+            warnings.simplefilter("ignore", RbdWarning)    # printed below
+            result, = specialize(model, functions=[name]).functions.values()
+        compiled += isinstance(result, int)
+        if not isinstance(result, int) and not namespace.quiet:
+            print(f"{result}; the ordinary kernels compute it", flush=True)
+    print(f"'{model.name}', {model.nv} velocity coordinates: code of {compiled} of {count} functions ready in "
           f"{cache_directory() / 'specialize'} ({time.perf_counter() - begin:.1f} s)")

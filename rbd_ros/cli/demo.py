@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ahead import compile_all, know_all
-from ..core.compile import COMPILED, is_cached
+from ..core.compiled.ahead import compile_all, know_all
+from ..core.compiled.entry import is_cached
+from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..core.model.files.xml_tree import PACKAGE
@@ -38,7 +39,7 @@ RATE = 500.0             # Hz
 DURATION = 5.0           # s
 RELEASED_LATER = 1e12    # a stamp that never comes
 RAMP = 0.2               # s
-HISTORY = 10_000         # states that are kept for the recorder, however busy the machine is
+HISTORY = 10_000         # depth of the recorder's queue of states, for busy machines
 PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 
 

@@ -1,6 +1,6 @@
 """`rbd demo sea` and `rbd demo vsa`: the iiwa with springs in its joints, simulated in the library, without ROS.
 
-Three controllers follow the same trajectory with the same wrong model: feed-forward as if the joints were rigid, by
+Three controllers follow the same trajectory with the same inexact model: feed-forward of rigid joints, feed-forward by
 flatness, both with the same PD of the motors; and feedback linearisation.
 """
 from __future__ import annotations
@@ -37,16 +37,16 @@ MODES = {"rigid": "rigid feed-forward + PD", "flatness": "flatness feed-forward 
          "linearization": "feedback linearisation"}
 PERIOD = 5e-4        # s, of the control
 STEP = 2.5e-4        # s, of the simulation
-ERROR = 0.05         # of masses, inertias, rotor inertias; and series springs are that much softer
+ERROR = 0.05         # relative error of masses, inertias, rotor inertias, and (softer) series springs
 BANDWIDTH = 40.0     # of the motors' position loops, rad/s
 DAMPING = 0.7
 POLES = 150.0        # of feedback linearisation, 1/s: docs/elastic_joints.md says why so fast
 STIFFNESS_POLES = 60.0
 
-HOUSING = 0.02       # kg m², that each link gets beside its published inertia for the drive that it houses
+HOUSING = 0.02       # kg m², added to each link's published inertia for its drive
 ROTORS = (3.0, 3.0, 2.0, 2.0, 0.6, 0.4, 0.2)                              # kg m², behind the gears
 STIFFNESS = (8000.0, 8000.0, 6000.0, 6000.0, 3000.0, 2000.0, 1500.0)      # N m/rad
-SWING, RATE = 0.25, (1.1, 1.7, 2.3, 1.3, 1.9, 2.9, 3.1)                   # of the wanted stiffness; and rad/s
+SWING, RATE = 0.25, (1.1, 1.7, 2.3, 1.3, 1.9, 2.9, 3.1)                   # of the desired stiffness; and rad/s
 
 
 def sea(model: RobotModel, error: float = 0.0) -> Actuation:
@@ -58,7 +58,7 @@ def sea(model: RobotModel, error: float = 0.0) -> Actuation:
 
 def vsa(model: RobotModel, error: float = 0.0) -> Actuation:
     """Antagonistic springs in the first four joints, springs with a stiffness input in the wrist; rotors heavier by
-    `error`. The springs are as the controller thinks: nothing measures stiffness, it is as right as their model.
+    `error`. The springs have no error: stiffness is not measured, so it is as accurate as their model.
     """
     drives: dict[str, Any] = {}
     for i, (name, k, b) in enumerate(zip(model.joint_names, STIFFNESS, ROTORS, strict=True)):
@@ -88,7 +88,7 @@ class Scenario:
     kd: Array
 
     def stiffness(self, t: float) -> Array:
-        """Wanted k, k̇, k̈ (3, n) of the joints with variable stiffness."""
+        """Desired k, k̇, k̈ (3, n) of the joints with variable stiffness."""
         middle = self.believed.stiffness
         rate = np.array(RATE)[self.believed.variable]
         wave = Cosines(middle, SWING * middle, rate)
@@ -96,8 +96,8 @@ class Scenario:
 
 
 def arm() -> RobotModel:
-    """The iiwa, each link with the inertia of a drive: with the published ones alone, next to nothing turns between
-    two springs where axes come to lie on one line, and modes of 4000 rad/s arise that no sampled control can change.
+    """The iiwa, each link with the additional inertia of a drive: without it, almost no inertia lies between two
+    springs of aligned axes, which gives modes of 4000 rad/s, too fast for sampled control.
     """
     model = sample("iiwa")
     for name in model.body_names[1:]:
@@ -114,16 +114,16 @@ def scenario(variant: str) -> Scenario:
     links = np.median(np.diagonal(mass_matrix(model, motion.position(t)), axis1=1, axis2=2), axis=0)
     inertia = believed.inertia.copy()
     inertia[:model.nv] += links
-    for at, spring in believed.groups:
+    for joints, spring in believed.groups:
         if spring.antagonistic:    # two motors share the link
-            shared = believed.inertia[model.nv + at] + 0.5 * links[believed.variable[at]]
-            inertia[believed.variable[at]], inertia[model.nv + at] = shared, shared
+            shared = believed.inertia[model.nv + joints] + 0.5 * links[believed.variable[joints]]
+            inertia[believed.variable[joints]], inertia[model.nv + joints] = shared, shared
     return Scenario(variant, believed, make(model.with_scaled_masses(1.0 + ERROR), ERROR), motion,
                     inertia * BANDWIDTH**2, 2.0 * DAMPING * inertia * BANDWIDTH)
 
 
 def rigid_reference(actuation: Actuation, r: Array, stiffness: Array) -> MotorReference:
-    """What the motors would do if no spring gave way: efforts as with rigid joints, stiffness motors as if unloaded."""
+    """Motor reference for rigid springs: efforts of rigid joints, stiffness motors without load."""
     nv = actuation.nv
     still = np.zeros(nv)
     tau = link_efforts(actuation, *r)[0]
@@ -131,16 +131,16 @@ def rigid_reference(actuation: Actuation, r: Array, stiffness: Array) -> MotorRe
                          Motion(stiffness[0], stiffness[1], stiffness[2]))
     effort = motors.effort.copy()
     share = np.ones(nv)
-    for at, spring in actuation.groups:
+    for joints, spring in actuation.groups:
         if spring.antagonistic:
-            share[actuation.variable[at]] = 0.5
-            effort[nv + at] += 0.5 * tau[actuation.variable[at]]
+            share[actuation.variable[joints]] = 0.5
+            effort[nv + joints] += 0.5 * tau[actuation.variable[joints]]
     effort[:nv] += share * tau
     return motors._replace(effort=effort, torque=tau)
 
 
 def simulate(s: Scenario, mode: str, duration: float, progress: Callable[[float], None]) -> report.Run:
-    """Follow the trajectory; every mode starts in the state that the model's flatness map gives."""
+    """Follow the trajectory; every mode starts in the state of the model's flatness map."""
     gains = FeedbackGains.placed(s.believed, POLES, STIFFNESS_POLES)
     control = ElasticLaw(s.believed, ElasticLawSettings(
         PERIOD, "feedback_linearization" if mode == "linearization" else "feed_forward_pd", s.kp, s.kd, gains))
@@ -175,7 +175,7 @@ def simulate(s: Scenario, mode: str, duration: float, progress: Callable[[float]
 
 
 def run(namespace: argparse.Namespace, variant: str, duration: float, show: Callable[[str], Any]) -> int:
-    """Run all modes, print the table, write the files; `show(title)` makes a progress display."""
+    """Run all modes, print the table, write the files; `show(title)` creates a progress display."""
     begin = time.monotonic()
     folder = namespace.output
     s = scenario(variant)
@@ -208,5 +208,5 @@ def run(namespace: argparse.Namespace, variant: str, duration: float, show: Call
 
 
 def better(results: Mapping[str, report.Run]) -> float:
-    """How many times smaller the RMS error is by flatness than as if rigid."""
+    """Ratio of the RMS error of rigid feed-forward to that of flatness."""
     return results["rigid"].rms / results["flatness"].rms

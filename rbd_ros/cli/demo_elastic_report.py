@@ -1,4 +1,4 @@
-"""Results of the demos with elastic joints as a table, a file and a picture."""
+"""Results of the elastic-joint demos as a table, a file and a plot."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from .demo_report import COLORS, points, write_summary
 
 Array = NDArray[np.float64]
 
-SETTLED = 1.0    # s, after which the stiffness counts
+SETTLED = 1.0    # s, after which the stiffness error is evaluated
 
 
 class Run:
@@ -46,7 +46,7 @@ def table(results: Mapping[str, Run], joints: Sequence[str]) -> str:
 
 def summary(results: Mapping[str, Run], joints: Sequence[str], variable: Sequence[str],
             more: Mapping[str, Any]) -> dict[str, Any]:
-    """What `summary.json` holds."""
+    """Contents of `summary.json`."""
     first = next(iter(results.values())).rms
     return {
         "rms_error_rad": {key: result.rms for key, result in results.items()},

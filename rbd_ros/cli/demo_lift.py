@@ -1,7 +1,7 @@
-"""`rbd demo motion`: the iiwa lifts a load that it cannot lift on the straight minimum-jerk motion in the same time.
+"""`rbd demo motion`: the iiwa lifts a load too heavy for the straight minimum-jerk motion of the same duration.
 
-Both motions are executed by nodes: a simulated robot with the load, whose torques end at their limits, node
-`feedforward`, and for the optimal motion node `motion_planner`.
+Both motions are executed by nodes: a simulated robot with the load and saturated torques, node `feedforward`, and for
+the optimal motion node `motion_planner`.
 """
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ LOAD = 24.0          # kg
 BODY = "link_7"
 REACH = 0.3          # m from the flange to the load's centre of mass
 SIZE = 0.03          # m: radius of gyration of the load
-SCALING = 0.9       # of the effort limits that the planner may use: the rest is for feedback
+SCALING = 0.9       # share of the effort limits used by the planner; the rest is for feedback
 JERK = 0.1           # weight beside ∫‖τ‖², N² m² s⁶: light joints move calmly, too
 MASS_SCALE = 1.01    # of the simulated robot
 RATE = 500.0         # Hz
 RAMP = 0.2           # s
-HOLD = 0.5           # s for which the controller holds the arm before it moves, longer than it fades in
+HOLD = 0.5           # s of holding before the motion, longer than the fade-in
 PATIENCE = 5.0       # s for which the simulated robot waits for a torque
 HISTORY = 10_000
 MODES = {"minimum_jerk": "minimum jerk, straight", "optimal": "least effort within limits"}
@@ -60,7 +60,7 @@ def loaded(arm: RobotModel, mass: float) -> RobotModel:
 
 
 def straight(t: Array) -> tuple[Array, Array, Array]:
-    """Positions, velocities, accelerations (N, nv) of the straight motion of least jerk between rest and rest."""
+    """Positions, velocities, accelerations (N, nv) of the straight minimum-jerk motion from rest to rest."""
     start, way, s = np.array(START), np.array(GOAL) - START, (t / DURATION)[:, None]
     return (start + way * (10.0 * s**3 - 15.0 * s**4 + 6.0 * s**5),
             way * (30.0 * s**2 - 60.0 * s**3 + 30.0 * s**4) / DURATION,
@@ -68,7 +68,7 @@ def straight(t: Array) -> tuple[Array, Array, Array]:
 
 
 def heaviest(arm: RobotModel) -> float:
-    """The load (kg) with which the straight motion takes all of a joint's torque."""
+    """The load (kg) at which the straight motion reaches a joint's torque limit."""
     t = np.linspace(0.0, DURATION, 501)
     low, high = 0.0, 200.0
     for _ in range(30):
@@ -79,7 +79,7 @@ def heaviest(arm: RobotModel) -> float:
 
 
 def run(namespace: argparse.Namespace, show: Callable[[str], Any]) -> int:
-    """Execute both motions, print the table, write the files; `show(title)` makes a progress display."""
+    """Execute both motions, print the table, write the files; `show(title)` creates a progress display."""
     begin = time.monotonic()
     folder: Path = namespace.output
     arm = lifter()
@@ -110,7 +110,7 @@ def run(namespace: argparse.Namespace, show: Callable[[str], Any]) -> int:
 
 
 def _execute(mode: str, arm: RobotModel, folder: Path, progress: Any) -> report.Run:
-    """Plan the motion, and let the nodes execute it."""
+    """Plan the motion, and execute it by the nodes."""
     from ..nodes.demo_recorder import DemoRecorder
 
     namespace = f"/rbd_demo_{os.getpid()}"
@@ -139,15 +139,15 @@ def _execute(mode: str, arm: RobotModel, folder: Path, progress: Any) -> report.
     needed = inverse_dynamics(loaded(arm, LOAD), q, v, a)
     moving = recording.t >= HOLD
     since = recording.t[moving] - HOLD
-    wanted = np.column_stack([np.interp(since, t, column) for column in q.T])
-    found = report.Run(MODES[mode], t, needed, since, recording.effort[moving], recording.q[moving] - wanted,
+    desired = np.column_stack([np.interp(since, t, column) for column in q.T])
+    result = report.Run(MODES[mode], t, needed, since, recording.effort[moving], recording.q[moving] - desired,
                        arm.effort_limit, figures)
-    progress.done(f"{1000.0 * found.off:.1f} mrad off at most")
-    return found
+    progress.done(f"{1000.0 * result.off:.1f} mrad off at most")
+    return result
 
 
 def _held_first(points: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-    """The same after `HOLD` s at rest."""
+    """The points preceded by `HOLD` s at rest."""
     t, q, v, a = points
     still = np.zeros_like(q[:1])
     return (np.concatenate([[0.0], t + HOLD]), np.concatenate([q[:1], q]), np.concatenate([still, v]),

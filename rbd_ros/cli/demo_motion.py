@@ -1,4 +1,4 @@
-"""The motion of the demo, gains that suit it, and a robot that differs a little from its model."""
+"""Motion and gains of the demo, and a robot that differs slightly from its model."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ M_FREQUENCY = (1.7073873117335832, 3.079992797637052, 2.1084514453622774, 3.5903
                2.285625793808507, 5.927533308659986)       # rad/s
 
 MASS_SCALE = 1.05
-COULOMB = 0.02    # Coulomb friction over the peak torque of the motion, beyond that of the description
-VISCOUS = 0.01    # viscous friction at peak speed over the peak torque, likewise
-ROTORS = 0.5      # rotor inertia after the gears over the inertia of the links behind the joint
+COULOMB = 0.02    # Coulomb friction in addition to the description's, relative to the peak torque of the motion
+VISCOUS = 0.01    # viscous friction at peak speed, likewise
+ROTORS = 0.5      # reflected rotor inertia relative to the inertia of the links behind the joint
 BANDWIDTH = 20.0  # of the position loop, rad/s
 DAMPING = 0.7     # its damping ratio
 
@@ -49,9 +49,9 @@ class Cosines:
         """Position, velocity, acceleration, jerk, snap, … at time t (s): (orders, nv) or (N, orders, nv)."""
         order = np.arange(orders)[:, None]
         phase = self._phase(t)[..., None, :]
-        found = self.amplitude * self.frequency**order * np.cos(phase + 0.5 * np.pi * order)
-        found[..., 0, :] += self.center
-        return np.asarray(found)
+        values = self.amplitude * self.frequency**order * np.cos(phase + 0.5 * np.pi * order)
+        values[..., 0, :] += self.center
+        return np.asarray(values)
 
     def _phase(self, t: Array | float) -> Array:
         return np.asarray(np.multiply.outer(np.asarray(t, dtype=float), self.frequency))
@@ -59,11 +59,11 @@ class Cosines:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is tried: the motion, rotor inertias (known to both sides), PD gains, and the friction of the simulated
-    robot, of which the controller knows only what is in the description; each (nv,).
+    """Scenario of the demo: motion, rotor inertias (known to both sides), PD gains, and the friction of the simulated
+    robot, of which the controller knows only the description's part; each (nv,).
 
-    Rotors matter: without them, joints whose axes come to lie on one line, as the iiwa's do, feel no inertia when
-    moved against each other, and no feedback at this rate is stable.
+    Rotors matter: without them, joints with aligned axes, as of the iiwa, have almost no inertia for opposite motions,
+    and no feedback at this rate is stable.
     """
 
     motion: Cosines
@@ -103,7 +103,7 @@ def random_motion(model: RobotModel, duration: float, seed: int = 0) -> Cosines:
 
 
 def scenario(model: RobotModel, motion: Cosines, duration: float) -> Scenario:
-    """Gains by the inertia that each joint feels, friction by the torque it needs."""
+    """Gains by the inertia reflected to each joint, friction by its torque."""
     t = np.linspace(0.0, duration, 501)
     inertia = np.median(np.diagonal(mass_matrix(model, motion.position(t)), axis1=1, axis2=2), axis=0)
     rotors = np.where(model.armature > 0.0, model.armature, ROTORS * inertia)

@@ -1,4 +1,4 @@
-"""Results of the demo as a table, a file and a picture."""
+"""Results of the demo as a table, a file and a plot."""
 from __future__ import annotations
 
 import json
@@ -13,7 +13,7 @@ from ..core.errors import RbdError
 
 Array = NDArray[np.float64]
 
-COLORS = ("#d55e00", "#0072b2", "#009e73")    # told apart by everyone
+COLORS = ("#d55e00", "#0072b2", "#009e73")    # colour-blind safe
 
 
 class Result:
@@ -49,7 +49,7 @@ def table(results: Mapping[str, Result], joints: Sequence[str]) -> str:
 
 
 def summary(results: Mapping[str, Result], joints: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """What `summary.json` holds; latency and rate are those of the last mode, misses those of all."""
+    """Contents of `summary.json`; latency and rate of the last mode, misses of all modes."""
     last = list(results.values())[-1]
     return {
         "rms_error_rad": {key: result.rms for key, result in results.items()},
@@ -70,7 +70,7 @@ def summary(results: Mapping[str, Result], joints: Sequence[str], more: Mapping[
 
 
 def write_summary(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file; `RbdError` where that is not possible."""
+    """Write a JSON file; raises `RbdError` on failure."""
     try:
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     except OSError as error:

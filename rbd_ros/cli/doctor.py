@@ -1,4 +1,4 @@
-"""`rbd doctor ROBOT`: what a robot description says, and what is wrong with it, by name and with the fix."""
+"""`rbd doctor ROBOT`: contents of a robot description, and its problems, by name and with the fix."""
 from __future__ import annotations
 
 import argparse
@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.compiled.entry import EXTENSION
+from ..core.compiled.kernel import COMPILED
 from ..core.dynamics.mass_matrix import mass_matrix
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.assembly import Description
@@ -32,13 +34,13 @@ from .files.robot import add_robot, description_of
 
 WIDTH = 96
 SAMPLES = 32
-MANY_TURNS, ENDLESS = 40.0, 1e4    # rad: ranges that look like degrees; from the second one on, like no limit
-SHOWN = 4    # findings of one kind written out; the others are listed by name
+MANY_TURNS, ENDLESS = 40.0, 1e4    # rad: ranges that look like degrees; above the second value, like no limit
+SHOWN = 4    # findings of one kind shown in full; others are listed by name
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Everything that the doctor has found; model is None where none can be built."""
+    """All findings of the doctor; model is None if it cannot be built."""
 
     source: str
     description: Description
@@ -64,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print the report; 1 where there are errors, or no robot could be read, else 0."""
+    """Print the report; returns 1 for errors or an unreadable robot, else 0."""
     with contextlib.suppress(AttributeError, ValueError):    # a terminal that is not UTF-8 still gets its report
         sys.stdout.reconfigure(errors="replace")    # type: ignore[union-attr]
     try:
@@ -77,14 +79,17 @@ def run(namespace: argparse.Namespace) -> int:
             print(f"error: {error}", file=sys.stderr)
         return 1
     print(json.dumps(as_json(report), indent=1, ensure_ascii=False) if namespace.json else as_text(report))
+    if COMPILED and EXTENSION is None and not namespace.json:
+        print("This installation has no extension `_door`, so single calls take some microseconds longer: install a C "
+              "compiler and the headers of Python, then rbd_ros again.")
     return 0 if report.healthy else 1
 
 
 def examine(path: str | Path, root: str = "fixed", gazebo: bool = False, controllers: str | Path | None = None
             ) -> Report:
-    """Read and check a file, for Gazebo, too, if that is wanted; raises `RbdError` where there is nothing to check.
+    """Read and check a file, also for Gazebo if requested; raises `RbdError` if it cannot be read.
 
-    path: as `load_urdf` takes it; controllers: a parameter file of controllers that is checked for this robot.
+    path: as of `load_urdf`; controllers: a parameter file of controllers to be checked for this robot.
     """
     text, source = read_text(path)
     tree = parse_xml(text, source)
@@ -105,7 +110,7 @@ def examine(path: str | Path, root: str = "fixed", gazebo: bool = False, control
                 findings.append(Finding("error", "not loadable", description.name, str(error),
                                         "correct the description"))
     matrices = None
-    with contextlib.suppress(RbdError):    # no tree: it has been said
+    with contextlib.suppress(RbdError):    # no tree: already reported
         findings += structure_findings(description) + link_findings(description)
         findings += [Finding("error", "in Gazebo", *refusal, "`rbd gazebo` writes a description that Gazebo takes")
                      for refusal in (refusals(description) if gazebo else ())]
@@ -127,7 +132,7 @@ def examine(path: str | Path, root: str = "fixed", gazebo: bool = False, control
 
 
 def mesh_scales(tree: Element) -> list[Finding]:
-    """Scales of meshes other than one: no matter for dynamics, but where millimetres hide."""
+    """Mesh scales other than one: irrelevant for dynamics, but a hint at millimetres."""
     scales = {" ".join(words) for mesh in tree.iter("mesh") if (words := mesh.get("scale", "").split())
               if any(word.lstrip("+-").rstrip("0").rstrip(".") != "1" for word in words)}
     if not scales:
@@ -138,7 +143,7 @@ def mesh_scales(tree: Element) -> list[Finding]:
 
 
 def ranges_in_degrees(description: Description) -> list[Finding]:
-    """Revolute joints that would turn many times: trajectories and simulation know of no other limit."""
+    """Revolute joints with ranges of many turns, probably in degrees."""
     return [Finding("warning", "range in degrees?", spec.name,
                     f"range {lower:.3g} … {upper:.3g} rad is {(upper - lower) / (2.0 * np.pi):.0f} turns",
                     "give limits in radians, or make the joint continuous")
@@ -148,7 +153,7 @@ def ranges_in_degrees(description: Description) -> list[Finding]:
 
 
 def joint_rows(report: Report) -> list[dict[str, Any]]:
-    """The joint table: one row per joint that moves, in the order of the coordinates, followers last."""
+    """The joint table: one row per moving joint, in the order of the coordinates, mimic joints last."""
     model = report.model
     inertia: dict[str, float] = {}
     if model is not None and report.matrices is not None:
@@ -175,7 +180,7 @@ def _one(value: object) -> float | None:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as data; None for what is unbounded or unknown."""
+    """The report as data; None for unbounded or unknown values."""
     model = report.model
     condition = None
     if model is not None and report.matrices is not None and np.isfinite(report.matrices).all():
@@ -262,7 +267,7 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 def lacking(report: Report) -> dict[str, list[str]]:
-    """Joints with motors of which the description has no rotor inertia, and no friction."""
+    """Joints with motors without rotor inertia, and without friction, in the description."""
     driven = [spec for spec in report.description.joints if is_driven(spec.type) and spec.mimic is None
               and spec.name not in report.description.locked]
     return {"rotor_inertia": [spec.name for spec in driven if not np.any(spec.rotor_inertia)],
@@ -270,7 +275,7 @@ def lacking(report: Report) -> dict[str, list[str]]:
 
 
 def verdict(report: Report) -> str:
-    """What torque computed from this file will be, in one line."""
+    """Expected quality of torque computed from this file, in one line."""
     if not report.healthy:
         return "torque from this file would be wrong: correct the errors above"
     lack = {what: names for what, names in lacking(report).items() if names}
@@ -280,8 +285,8 @@ def verdict(report: Report) -> str:
         return f"torque from this file will be right as far as its numbers are{doubtful}"
     joints = len([spec for spec in report.description.joints if is_driven(spec.type) and spec.mimic is None])
     words = {"rotor_inertia": "what accelerates the rotors (rotor_inertia)", "friction": "friction (<dynamics>)"}
-    said = [words[what] + (f" of {_listed(names)}" if len(names) < joints else "") for what, names in lack.items()]
-    return (f"torque from this file will lack {' and '.join(said)}: `rbd identify` finds them from a recorded motion"
+    missing = [words[what] + (f" of {_listed(names)}" if len(names) < joints else "") for what, names in lack.items()]
+    return (f"torque from this file will lack {' and '.join(missing)}: `rbd identify` finds them from a recorded motion"
             f"{doubtful}")
 
 

@@ -35,9 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             return _run(list(sys.argv[1:] if arguments is None else arguments))
-        finally:    # while someone can still be told that it does not work
+        finally:    # while errors can still be reported
             flush()
-    except BrokenPipeError:    # as `head` does, the reader has gone: 128 + SIGPIPE
+    except BrokenPipeError:    # the reader has ended, e.g. `head`: 128 + SIGPIPE
         be_quiet()
         return 141
     except OSError as error:    # a full disk, for instance

@@ -1,4 +1,4 @@
-"""`rbd plan`: an optimal motion of an arm as a table, a picture and a trajectory."""
+"""`rbd plan`: an optimal motion of an arm as a table, a plot and a trajectory."""
 from __future__ import annotations
 
 import argparse
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Plan, print, write; 1 where there is no good motion."""
+    """Plan, print, write; returns 1 without a good motion."""
     model = load_robot(namespace, quiet=True, joints=True)
     names = model.joint_names
     payload = namespace.payload

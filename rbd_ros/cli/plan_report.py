@@ -1,4 +1,4 @@
-"""A planned motion as text, as a picture, and as files of its trajectory."""
+"""A planned motion as text, as a plot, and as trajectory files."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ SECOND = 1_000_000_000
 
 
 def text(plan: Plan, task: PlanningTask) -> str:
-    """What was found: whether it is good, figures, the use of each kind of limit, and that of each joint."""
+    """Summary: whether the motion is good, figures, usage of each kind of limit, and usage per joint."""
     motion = plan.motion
     objective = " + ".join(name if weight == 1.0 else f"{weight:g} {name}" for name, weight in task.objective.items())
-    found = "optimal motion" if plan.good else "NO GOOD MOTION FOUND"
-    lines = [f"{task.model.name}: {found}, {motion.duration:.4g} s, least {objective}: {motion.cost:.6g}",
+    headline = "optimal motion" if plan.good else "NO GOOD MOTION FOUND"
+    lines = [f"{task.model.name}: {headline}, {motion.duration:.4g} s, least {objective}: {motion.cost:.6g}",
              f"KKT residual {motion.kkt_residual:.1e}, {motion.iterations} iterations, {motion.seconds:.2f} s", ""]
     rows = [("limit", "used", "by joint", "at")]
     rows += [(name, f"{100.0 * used.ratio:.2f} %" if np.isfinite(used.ratio) else "-", used.joint, f"{used.time:.3f} s")
@@ -63,7 +63,7 @@ def write_csv(path: Path, plan: Plan) -> None:
 
 
 def write_yaml(path: Path, plan: Plan) -> None:
-    """As `ros2 topic pub` takes a trajectory_msgs/JointTrajectory."""
+    """Write a trajectory_msgs/JointTrajectory for `ros2 topic pub`."""
     assert plan.points is not None
     points = []
     for t, *values in zip(*plan.points, strict=True):
@@ -117,7 +117,7 @@ def _figure(path: str, size: tuple[float, float]) -> Any:
 
 
 def save(figure: Any, path: str | Path) -> None:
-    """`RbdError` where that is not possible."""
+    """Save a figure; raises `RbdError` on failure."""
     try:
         figure.savefig(path, dpi=120)
     except (OSError, ValueError) as error:
@@ -128,8 +128,8 @@ def draw(axes: Any, motion: Any, task: PlanningTask, kinds: tuple[str, ...] = (
         "position", "velocity", "acceleration", "effort")) -> None:
     """One kind per axes, all joints in each; velocities and efforts in per cent of their limits where all have some."""
     t = np.linspace(0.0, motion.duration, 600)
-    at = motion(t)
-    values = {"position": at.q, "velocity": at.v, "acceleration": at.a, "effort": motion.effort(t)}
+    states = motion(t)
+    values = {"position": states.q, "velocity": states.v, "acceleration": states.a, "effort": motion.effort(t)}
     units = {"position": "rad or m", "velocity": "rad/s or m/s", "acceleration": "rad/s² or m/s²",
              "effort": "N m or N"}
     limits = task.limits.checked(task.model)

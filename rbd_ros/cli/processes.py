@@ -20,8 +20,8 @@ from ..signals import interruptible
 class NodeProcesses:
     """Nodes in one namespace; a context manager that interrupts them, by process id, in reverse order.
 
-    Within it the first signal raises `Interrupted`, and further ones do not keep it from ending the nodes; where these
-    hang, they are killed, and the program ends.
+    In its context the first signal raises `Interrupted`; further ones do not interrupt the ending of the nodes. Hanging
+    nodes are killed, and the program ends.
     """
 
     def __init__(self, folder: Path, namespace: str, patience: float = 30.0) -> None:
@@ -52,7 +52,7 @@ class NodeProcesses:
         command = [sys.executable, "-m", "rbd_executables", name, "--ros-args", "-r", f"__ns:={self._namespace}",
                    "--params-file", str(file)]
         with open(self._log(name), "wb") as log:
-            # A session of its own: Ctrl-C in a terminal reaches this program alone, which then ends its children.
+            # A new session: Ctrl-C in a terminal reaches only this program, which then ends its children.
             self._running[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                                    stderr=subprocess.STDOUT, start_new_session=True)
 
@@ -68,12 +68,12 @@ class NodeProcesses:
         return " | ".join(line.strip() for line in text[-lines:]) + f" (all of it in {self._log(name)})"
 
     def said(self, name: str, mark: str) -> str:
-        """The rest of the first line of a log that has this mark; empty without one."""
+        """The text after `mark` in the first line of a log that contains it; empty without one."""
         text = self._log(name).read_text(encoding="utf-8", errors="replace")
         return text.partition(mark)[2].partition("\n")[0].strip()
 
     def close_after(self, report: Mapping[str, Any]) -> None:
-        """End all, say if one did not end well; `RbdError` where `feedforward` reports that it rejected inputs."""
+        """End all nodes, and report failures; raises `RbdError` if `feedforward` reports rejected inputs."""
         codes = self.close()
         if any(codes):
             print(f"a node ended with code {max(codes, key=abs)}; see {self._folder}", file=sys.stderr)
@@ -82,7 +82,7 @@ class NodeProcesses:
                            f"{self.last_words('feedforward')}")
 
     def close(self) -> list[int]:
-        """End all; returns their exit codes. One that does not obey is killed."""
+        """End all nodes; returns their exit codes. Hanging nodes are killed."""
         codes = []
         for name, process in reversed(list(self._running.items())):
             with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,8 @@
 """Exceptions and warnings of this package."""
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from reprlib import Repr
@@ -36,6 +38,17 @@ class BeyondNumbers(RbdError):
 
 class RbdWarning(UserWarning):
     """Something that a user should check; the computation continues."""
+
+
+def warn(message: str) -> None:
+    """Give a `RbdWarning` at the line outside the library from which it was called."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARY):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RbdWarning, stacklevel=level)
+
+
+_LIBRARY = __name__.rpartition(".")[0] + "."    # rbd_ros.core.
 
 
 def shortened(text: str, length: int = LONGEST) -> str:

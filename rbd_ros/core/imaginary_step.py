@@ -5,7 +5,7 @@ subtracted, so that it is exact to rounding (complex step).
 """
 from __future__ import annotations
 
-from .compile import sweep
+from .compiled.kernel import sweep
 from .model.block import OWNER, first_position, first_velocity, kind, node, node_count, size_q, size_v
 from .model.configuration import tangent_node
 from .model.joint_kinds import dof

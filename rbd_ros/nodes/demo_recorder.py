@@ -33,7 +33,7 @@ SECOND = 1_000_000_000
 class Recording:
     """Joint states since the start of the motion: t (N,) in s by their stamps; q, v, effort (N, nv), model order.
 
-    `report`, `plant`: the diagnostics of controller and simulator at the end; counters since the start of the motion.
+    `report`, `plant`: final diagnostics of controller and simulator; counters since the start of the motion.
     """
 
     t: Array
@@ -45,7 +45,7 @@ class Recording:
 
 
 class DemoRecorder:
-    """Talks to the nodes `simulator` and `feedforward` of one namespace. Closes with `with`."""
+    """Client of the nodes `simulator` and `feedforward` of one namespace; a context manager."""
 
     def __init__(self, namespace: str, joints: tuple[str, ...], check: Callable[[], None],
                  history: int = 1000) -> None:
@@ -74,20 +74,20 @@ class DemoRecorder:
         self._node.destroy_node()
         rclpy.try_shutdown()
 
-    # ---- what happens
+    # ---- steps of the demo
 
     def wait_until_ready(self, timeout: float) -> None:
-        """Until the robot publishes its state and the controller answers."""
+        """Wait until the robot publishes its state and the controller answers."""
         self._wait(lambda: bool(self._states) and self._efforts > 0 and all(self._reports_of.values()) and
                    self._trajectory.get_subscription_count() > 0 and self._parameters.service_is_ready(),
                    timeout, "the nodes to find each other")
 
     def plan(self, goal: Sequence[float], duration: float,
              objective: Mapping[str, float]) -> tuple[tuple[Array, Array, Array, Array], dict[str, float]]:
-        """An optimal motion from where the robot is, by node `motion_planner`: points for `play`, and its figures."""
+        """An optimal motion from the present position, by node `motion_planner`: points for `play`, and figures."""
         client = ActionClient(self._node, PlanMotion, "motion_planner/plan_motion")
         self._wait(client.server_is_ready, 60.0, "the planner")
-        start = np.array(self._states[-1][1])[self._order]    # the planner may not have heard a state yet
+        start = np.array(self._states[-1][1])[self._order]    # the planner may not have received a state yet
         request = PlanMotion.Goal(motion=MotionRequest(
             name=list(self._joints), start=start.tolist(), goal=list(goal), duration=duration,
             objective=list(objective), weight=list(objective.values())))
@@ -111,7 +111,7 @@ class DemoRecorder:
         """Release the brakes at the start of a trajectory, and record until its end.
 
         points: times (N,) from 0, positions, velocities, accelerations (N, nv) in model order. lead: s from now to
-        the start, enough for the controller to take the trajectory and to ramp in; longer where it was not.
+        the start, for the controller to take the trajectory and to ramp in; extended if insufficient.
         """
         start = self._begin(points, lead)
         end = start + int(points[0][-1] * SECOND)
@@ -127,15 +127,15 @@ class DemoRecorder:
         return self._recording(start, end)
 
     def _begin(self, points: tuple[Array, Array, Array, Array], lead: float) -> int:
-        """Send the trajectory until the controller follows one well before its start, and release the brakes then.
+        """Send the trajectory, again with a later start until the controller follows in time, then release the brakes.
 
-        Returns its stamp (ns). The brakes hold while the controller may still be late.
+        Returns the stamp of the start (ns).
         """
         for longer in (1.0, 2.0, 4.0):
             self._catch_up()
             start = self._now + int(longer * lead * SECOND)
-            latest = start - int(0.4 * longer * lead * SECOND)    # time for the simulator to hear of it
-            # It begins at rest, where the controller comes back to if it followed one that was too early.
+            latest = start - int(0.4 * longer * lead * SECOND)    # time for the simulator to receive the release
+            # It starts at rest, at the position to which the controller returns from an earlier attempt.
             self._trajectory.publish(self._message(start, (start - latest) // 2, *points))
             seen = len(self._reports)
             self._wait(lambda: self._following(seen) or self._now >= latest,  # noqa: B023
@@ -147,7 +147,7 @@ class DemoRecorder:
         raise RbdError("this machine is too busy: the controller takes the trajectory too late")
 
     def _following(self, seen: int) -> bool:
-        """Whether the controller says so in a report after the first `seen`."""
+        """Whether the controller follows, by a report after the first `seen` ones."""
         return any(report.get("mode") in ("ramp_in", "running") for _, report in self._reports[seen:])
 
     def _release(self, start: int) -> None:
@@ -160,25 +160,25 @@ class DemoRecorder:
         if not result.successful:
             raise RbdError(f"the simulator refuses to release its brakes: {result.reason}")
         self._catch_up()
-        if self._now >= start:    # it may have heard of it too late
+        if self._now >= start:    # the simulator may have received it too late
             raise RbdError("this machine is too busy: the simulator answers too late")
 
     def _message(self, start: int, hold: int, t: Array, q: Array, v: Array, a: Array) -> JointTrajectory:
         """The motion from `start` (ns) on, after `hold` (ns) at its first position.
 
-        It rests until shortly before, as the polynomial to an acceleration that is not zero swings out.
+        A point at rest shortly before the start prevents an overshoot by the polynomial to a non-zero acceleration.
         """
-        message, begin, rest = JointTrajectory(joint_names=list(self._joints)), start - hold, np.zeros((2, q.shape[1]))
+        message, begin, zeros = JointTrajectory(joint_names=list(self._joints)), start - hold, np.zeros((2, q.shape[1]))
         message.header.stamp = Time(sec=begin // SECOND, nanosec=begin % SECOND)
-        q, v, a = np.concatenate([q[[0, 0]], q]), np.concatenate([rest, v]), np.concatenate([rest, a])
-        for i, at in enumerate([0, hold - SECOND // 100, *(np.round(t * SECOND).astype(int) + hold).tolist()]):
+        q, v, a = np.concatenate([q[[0, 0]], q]), np.concatenate([zeros, v]), np.concatenate([zeros, a])
+        for i, offset in enumerate([0, hold - SECOND // 100, *(np.round(t * SECOND).astype(int) + hold).tolist()]):
             message.points.append(JointTrajectoryPoint(
                 positions=q[i].tolist(), velocities=v[i].tolist(), accelerations=a[i].tolist(),
-                time_from_start=Duration(sec=at // SECOND, nanosec=at % SECOND)))
+                time_from_start=Duration(sec=offset // SECOND, nanosec=offset % SECOND)))
         return message
 
     def _recording(self, start: int, end: int) -> Recording:
-        # With half a microsecond of tolerance: a stamp may fall on the start exactly.
+        # Tolerance of half a microsecond, because a stamp may equal the start.
         chosen = [state for state in self._states if start - 500 <= state[0] <= end + 500]
         if len(chosen) < 2:
             raise RbdError("the robot published no states during the motion")
@@ -208,9 +208,9 @@ class DemoRecorder:
                 self._reports_of[status.name].append((self._now, {item.key: item.value for item in status.values}))
 
     def _catch_up(self) -> None:
-        """Read the states that wait: after a standstill of this process the last one that was read is old."""
+        """Read the waiting states: after a standstill of this process the last read state is outdated."""
         until, idle = time.monotonic() + 60.0, 0
-        while idle < 5 and time.monotonic() < until:    # others of its messages come between two states
+        while idle < 5 and time.monotonic() < until:    # other messages come between two states
             count = len(self._states)
             self._executor.spin_once(timeout_sec=0.0)
             idle = 0 if len(self._states) > count else idle + 1
@@ -229,7 +229,7 @@ class DemoRecorder:
 
 
 def _since(start: int, reports: list[tuple[int, dict[str, str]]]) -> dict[str, float]:
-    """Numbers of the last report; those that count without what was counted before the stamp `start`."""
+    """Numbers of the last report; counters relative to their values at the stamp `start`."""
     before = next((report for stamp, report in reversed(reports) if stamp <= start), {})
     report: dict[str, float] = {}
     for key, text in (reports[-1][1] if reports else {}).items():

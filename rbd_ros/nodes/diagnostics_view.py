@@ -1,7 +1,7 @@
 """`/diagnostics` as a table in the terminal, once a second: rates, latencies, missed deadlines, rejections, limits.
 
-Executable `diagnostics_view`; arguments are parts of node names to show, none for all. In a pipe each table is printed
-below the last one.
+Executable `diagnostics_view`; arguments: parts of node names to show, none for all. In a pipe the tables are printed
+below each other.
 """
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ COLUMNS = {"Hz": "rate_hz", "p50 µs": "latency_p50_us", "p99 µs": "latency_p99
            "timeouts": "timeouts"}
 LEVELS = {DiagnosticStatus.OK: "ok", DiagnosticStatus.WARN: "WARN", DiagnosticStatus.ERROR: "ERROR",
           DiagnosticStatus.STALE: "STALE"}
-WIDEST = 36      # characters of a status in the table; a longer one is written out below it
+WIDEST = 36      # characters of a status in the table; longer ones are printed below the table
 SILENT = 3.0    # s without a message after which a node counts as gone
 CLEAR = "\033[H\033[J"
 
 
 def table(statuses: Iterable[tuple[DiagnosticStatus, float]]) -> list[str]:
-    """Rows of nodes, from their last status and the seconds since; below them long statuses and rejections."""
+    """Rows of nodes, from their last status and its age (s); below them long statuses and rejections."""
     rows, notes = [["node", "status", *COLUMNS]], []
     for status, age in sorted(statuses, key=lambda item: item[0].name):
         values = {item.key: item.value for item in status.values}
@@ -65,7 +65,7 @@ def _kinds(values: Mapping[str, str]) -> str:
 
 
 class DiagnosticsView(Node):
-    """Keeps the last status of every node and prints the table."""
+    """Stores the last status of every node and prints the table."""
 
     def __init__(self, wanted: list[str]) -> None:
         super().__init__("diagnostics_view")
@@ -85,17 +85,17 @@ class DiagnosticsView(Node):
             "nothing on /diagnostics yet"]
         try:
             print(*[CLEAR] * sys.stdout.isatty(), *lines, "", sep="\n", flush=True)
-        except BrokenPipeError:    # as `head` does, its reader has gone
+        except BrokenPipeError:    # the reader has ended, e.g. `head`
             be_quiet()
             raise ExternalShutdownException from None
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of executable `diagnostics_view`."""
-    given: list[Any] = sys.argv if arguments is None else ["diagnostics_view", *arguments]
+    argv: list[Any] = sys.argv if arguments is None else ["diagnostics_view", *arguments]
     wanted: list[str] = []
-    with contextlib.suppress(RuntimeError):    # of wrong arguments, which `run` tells
-        wanted = remove_ros_args(given)[1:]
+    with contextlib.suppress(RuntimeError):    # for invalid arguments, which `run` reports
+        wanted = remove_ros_args(argv)[1:]
     if any(part.startswith("-") for part in wanted):
         print(__doc__.replace("`", ""))
         return

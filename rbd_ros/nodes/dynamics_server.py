@@ -3,8 +3,8 @@
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
   joint_states          sensor_msgs/JointState, in, best effort: the state of requests that list no joint
-  <odometry>            nav_msgs/Odometry, in, best effort, the topic that parameter `odometry` names: of these requests
-                        pose and twist of a floating base
+  <odometry>            nav_msgs/Odometry, in, best effort, the topic of parameter `odometry`: pose and twist of a
+                        floating base in requests that list no joint
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: requests, refused, defects (errors of
                         the program), calls_<service>, time_p50_us, time_p99_us (request taken → response given to the
                         middleware), joint_state_age and odometry_age (s), rejected_total (joint states,
@@ -13,8 +13,8 @@ Services (rbd_interfaces): ~/inverse_dynamics, ~/forward_dynamics, ~/hybrid_dyna
   ~/dynamics_terms, ~/dynamics_derivatives, ~/time_derivatives, ~/trajectory_inverse_dynamics, ~/set_payload,
   ~/get_model_info
 
-They exist as long as the node does. Each response says in `success` whether it holds, and if not, in `message` why.
-One thread answers all requests in the order in which they come.
+The services exist as long as the node. Each response has `success`, and if false a reason in `message`. One thread
+answers all requests in order of arrival.
 """
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
 from .world.odometry import subscribe_odometry
 
-# Requests and responses that wait: the default of 10 loses some when many clients ask at once.
+# Depth of the queues: the default of 10 loses requests or responses with many concurrent clients.
 SERVICE = QoSProfile(depth=1000)
 
 
 class DynamicsServerNode(ModelNode):
-    """Converts requests, asks the `DynamicsService`, fills responses."""
+    """Converts requests, calls the `DynamicsService`, fills responses."""
 
     logic = SERVER_TABLE
     table = (*MODEL_NODE_TABLE, *logic)
@@ -82,7 +82,7 @@ class DynamicsServerNode(ModelNode):
         self.create_service(kind, f"~/{name}", respond, qos_profile=SERVICE)
 
     def _respond(self, name: str, answer: Callable[[Any, Any], None], request: Any, response: Any) -> Any:
-        """The answer, or a response that says what is wrong: no request ends the node."""
+        """The answer, or a response with the error: no request ends the node."""
         def locked() -> None:
             with self.lock, np.errstate(all="ignore"):
                 if not self.active:
@@ -101,8 +101,8 @@ class DynamicsServerNode(ModelNode):
         settings = ServerSettings.from_values(self.own(values), model)
         if settings.contacts:
             self.get_logger().warning(
-                f"parameter 'constraints_file' has contacts that let go ({', '.join(settings.contacts)}): no service "
-                "uses them, as they are no constraints; node simulator does")
+                f"parameter 'constraints_file' has unilateral or compliant contacts ({', '.join(settings.contacts)}): "
+                "no service uses them, as they are no constraints; node simulator does")
         dynamics = DynamicsService(model, settings)
         dynamics.warm_up()
         odometry = dynamics.states.odometry
@@ -157,8 +157,8 @@ class DynamicsServerNode(ModelNode):
             wrenches(request.external_wrenches), request.with_joint_wrenches, request.friction))
 
     def _constrained(self, request: Any, response: Any) -> None:
-        asked = ConstrainedRequest(*(getattr(request, field.name) for field in fields(ConstrainedRequest)))
-        convert.fill(response, self.dynamics.constrained(convert.robot_state(request.state), asked,
+        arguments = ConstrainedRequest(*(getattr(request, field.name) for field in fields(ConstrainedRequest)))
+        convert.fill(response, self.dynamics.constrained(convert.robot_state(request.state), arguments,
                                                          wrenches(request.external_wrenches)))
 
     def _terms(self, request: Any, response: Any) -> None:

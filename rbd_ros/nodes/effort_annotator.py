@@ -3,14 +3,14 @@
 Topics (relative names):
   robot_description       std_msgs/String, in, latched; unless a parameter gives it
   ~/joint_trajectory_in   trajectory_msgs/JointTrajectory, in
-  ~/joint_trajectory      trajectory_msgs/JointTrajectory, out: the same with `effort` of every point, N m or N;
-                          remap it to <controller>/joint_trajectory. With parameter `retime` also with other points,
-                          along the same path, so that the efforts are within their limits
+  ~/joint_trajectory      trajectory_msgs/JointTrajectory, out: with `effort` of every point added, N m or N; remap it
+                          to <controller>/joint_trajectory. With parameter `retime` possibly with other points along
+                          the same path, so that the efforts are within their limits
   /diagnostics            diagnostic_msgs/DiagnosticArray, out, once a second. Keys: trajectories, points,
                           points_over_effort_limit, points_over_velocity_limit, points_over_position_limit, retimed,
                           not_retimed (though it should be), last_excess,
                           time_p50_us, time_p99_us (trajectory received → published), rejected_total, rejected_<kind>
-A trajectory that is malformed is not passed on.
+An invalid trajectory is not forwarded.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
 from .motion_conversions import joint_trajectory
 
-SHOWN = 5    # excesses that are logged per trajectory
+SHOWN = 5    # excesses logged per trajectory
 
 
 class EffortAnnotatorNode(ModelNode):
@@ -85,22 +85,22 @@ class EffortAnnotatorNode(ModelNode):
         if not self.active:
             return
         begin = time.perf_counter()
-        found = self.annotator.annotate(message.joint_names, trajectory_points(message))
-        if isinstance(found, Verdict):
-            self.get_logger().warning(f"trajectory rejected, not passed on: {found.text}")
+        annotation = self.annotator.annotate(message.joint_names, trajectory_points(message))
+        if isinstance(annotation, Verdict):
+            self.get_logger().warning(f"trajectory rejected, not passed on: {annotation.text}")
             return
-        if found.retimed is not None:
-            t, q, v, a = found.retimed
-            message.points = joint_trajectory(message.joint_names, Points(t, q, v, a, found.effort)).points
+        if annotation.retimed is not None:
+            t, q, v, a = annotation.retimed
+            message.points = joint_trajectory(message.joint_names, Points(t, q, v, a, annotation.effort)).points
         else:
-            for point, effort in zip(message.points, found.effort, strict=True):
+            for point, effort in zip(message.points, annotation.effort, strict=True):
                 point.effort = array("d", effort.tobytes())
         self._publisher.publish(message)
         self._statistics.published(time.perf_counter() - begin)
-        if found.kept:
-            self.get_logger().warning(f"trajectory {found.kept}")
-        if found.excesses:
-            self._warn(found.excesses)
+        if annotation.kept:
+            self.get_logger().warning(f"trajectory {annotation.kept}")
+        if annotation.excesses:
+            self._warn(annotation.excesses)
 
     def _warn(self, excesses: list[Any]) -> None:
         self._last_excess = str(excesses[-1])

@@ -1,12 +1,12 @@
 """Node `feedforward`: joint states and a reference in, joint efforts out (`runtime.control.feedforward`).
 
 Topics: those of `torque_node` and `following_node`. Trajectories are interpolated as joint_trajectory_controller does.
-  <odometry>            nav_msgs/Odometry, in, best effort, the topic that parameter `odometry` names: how the root link
-                        is turned and moves
+  <odometry>            nav_msgs/Odometry, in, best effort, the topic of parameter `odometry`: pose and twist of the
+                        root link
   ~/wrench/<joint>      geometry_msgs/WrenchStamped, out, per joint of parameter `wrench_joints`, after the torque:
-                        what a force-torque sensor there should show, in the state that is answered and if the robot
-                        accelerates as the reference does (without one: at rest), under ~/external_wrenches: what the
-                        child link exerts on the parent link, in the frame of the child link
+                        expected reading of a force-torque sensor in the answered state, with the acceleration of the
+                        reference (zero without one) and ~/external_wrenches: wrench of the child link on the parent
+                        link, in the frame of the child link
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.compile import COMPILED
+from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
@@ -33,7 +33,7 @@ from .world.odometry import subscribe_odometry
 
 
 class FeedforwardNode(FollowingNode):
-    """Makes the controller."""
+    """Creates the feed-forward controller."""
 
     controller: FeedforwardController
     logic = FEEDFORWARD_TABLE
@@ -59,7 +59,7 @@ class FeedforwardNode(FollowingNode):
                 ] if settings.sensors else []
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
-        # The steady cycle is for a base that stands still.
+        # The steady cycle does not support a moving base.
         return (SteadyAnswers(self, TrackingCycle(self.controller, transit))
                 if COMPILED and self.controller.odometry is None else None)
 

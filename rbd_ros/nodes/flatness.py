@@ -3,16 +3,16 @@
 Topics: those of `torque_node` and `following_node`. A streamed reference needs jerk and snap, or ~/effort has no
 derivatives. Trajectories are interpolated four times continuously differentiable (`core.motion.smooth_trajectory`).
 
-With parameter `actuation_file` the joints are elastic (`runtime.control.elastic_controller`), and there are, too:
+With parameter `actuation_file` the joints are elastic (`runtime.control.elastic_controller`), with further topics:
   motor_states        sensor_msgs/JointState, in, best effort: position and velocity of the motors behind the gears, by
                       the names of the joints, and <joint>/stiffness for the second motors
-  ~/motor_reference   rbd_interfaces/ElasticJointReference, out, for drives with control of their own: with each
-                      ~/effort while there is a command; nothing while the output is safe
+  ~/motor_reference   rbd_interfaces/ElasticJointReference, out, for drives with their own controller: with each
+                      ~/effort while there is a command; not while the output is the safe effort
   ~/motor_effort      sensor_msgs/JointState, out, by name: torque of the motors behind the gears, for drives with a
                       torque input; with each ~/effort
-  ~/motor_commands    std_msgs/Float64MultiArray, out: the same, joints in the order of parameter `joints`, then the
-                      second motors
-Diagnostics have, beside those of `torque_node`: control_mode, motor_mode, motor_saturated, motor_rate_limited, cycles
+  ~/motor_commands    std_msgs/Float64MultiArray, out: the torques of ~/motor_effort, joints in the order of parameter
+                      `joints`, then the second motors
+Diagnostics in addition to those of `torque_node`: control_mode, motor_mode, motor_saturated, motor_rate_limited, cycles
 without a command by cause (motor_state_missing, reference_incomplete, impossible), problem (the present cause).
 """
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 
 from ..core.actuation.actuation_yaml import load_actuation
-from ..core.compile import COMPILED
+from ..core.compiled.kernel import COMPILED
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.elastic_controller import ElasticController
 from ..runtime.control.elastic_settings import ElasticSettings
@@ -45,7 +45,7 @@ from .outputs.output import Output
 
 
 class FlatnessNode(FollowingNode):
-    """Makes the controller of rigid or elastic joints, and its outputs."""
+    """Creates the controller of rigid or elastic joints, and its outputs."""
 
     logic = FLATNESS_TABLE
     table = (*TORQUE_NODE_TABLE, *logic)
@@ -87,7 +87,7 @@ class FlatnessNode(FollowingNode):
         return [MotorEffortOutput(self, settings), MotorReferenceOutput(self, settings)]    # torque first
 
     def listen_to_states(self, states: JointStateInputs) -> Any:
-        if isinstance(self.controller, ElasticController):    # first, so that it is taken first
+        if isinstance(self.controller, ElasticController):    # subscribed first, so that motor states are taken first
             states.listen("motor_states", self._on_motor_state,
                           QuickMotorStates(self.controller.motor_state) if COMPILED else None)
         return super().listen_to_states(states)

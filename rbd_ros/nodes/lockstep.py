@@ -1,20 +1,20 @@
-"""Node `lockstep`: a paused simulation and a controller that take turns (`runtime.cosimulation.lockstep`).
+"""Node `lockstep`: lockstep of a paused simulation and a controller (`runtime.cosimulation.lockstep`).
 
 Topics (relative names):
   joint_states                  sensor_msgs/JointState, in: of the simulation
-  <effort_topic>                rbd_interfaces/JointEffort, in: answers, by the stamp of the joint state
+  <effort_topic>                rbd_interfaces/JointEffort, in: answers, with the stamp of the joint state
   <controller>/commands         std_msgs/Float64MultiArray, out
   /model/<bridge_model>/joint/<joint>/cmd_force   std_msgs/Float64, out, for ros_gz_bridge
-  ~/effort                      rbd_interfaces/JointEffort, out: the answers that were passed on
+  ~/effort                      rbd_interfaces/JointEffort, out: the forwarded answers
   /diagnostics                  diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode, cycles, rate_hz,
                                 overdue, refused, overshoots, unanswered (states whose answer was lost), resets and
                                 pauses (of the simulation), late_commands (stepper rbd only: states in whose steps
-                                another effort acted than the one that had been sent)
-Services that it calls: those of parameter `stepper`, and get_parameters of the `receivers`, which answer it once they
-have handled the command.
+                                another effort than the sent one acted)
+Called services: those of parameter `stepper`, and get_parameters of the `receivers`, whose answers confirm that the
+command was handled.
 
-The controller must send its efforts here alone: a command of its own could arrive before or after the steps. Only
-messages are waited for, never ROS time, so that nothing can block while the simulation stands still.
+The controller must send its efforts to this node only: a direct command could arrive before or after the steps. The
+node waits for messages only, never for ROS time, so it cannot block while the simulation is paused.
 """
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from .outputs.simulation_commands import QOS, SimulationCommands
 from .steppers import Stepper, make_stepper
 from .watching.time_jumps import RESET_OF_GAZEBO, watch_time
 
-NEW = 1_000_000_000    # ns that the stamp of a state may be ahead of /clock, unless it is from before a reset
+NEW = 1_000_000_000    # ns: stamps further ahead of /clock are from before a reset
 
 
 class LockstepNode(LifecycleNode):
-    """Converts messages, asks the logic what to do, sends commands and requests."""
+    """Converts messages, calls the logic, sends commands and requests."""
 
     table = (Parameter("autostart", "bool", True, "Configure and activate at the start.", read_only=True),
              parameters.EXECUTOR, parameters.INPUT_BYTES, SIMULATION_LOOP, *LOCKSTEP_TABLE)
@@ -59,7 +59,7 @@ class LockstepNode(LifecycleNode):
         super().__init__("lockstep")
         refuse_impossible_transitions(self)
         parameters.declare(self, self.table)
-        self.lock = Turnstile()    # of all below
+        self.lock = Turnstile()    # guards all below
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._active, self._status = False, "not configured"
         self._settings: Any = None
@@ -67,28 +67,28 @@ class LockstepNode(LifecycleNode):
         self._stepper: Stepper | None = None
         self._undo: list[Callable[[], Any]] = []
         self._outputs: Any = None
-        self._receipts: Receipts | None = None      # of those who take the commands
+        self._receipts: Receipts | None = None      # of the nodes that take the commands
         self._settling: Any = None                  # timer between a command and the request for steps
         self._awake = False                         # controllers in Gazebo are active
-        self._acquainted = False                    # all receivers have answered a request
-        self._asked = 0                             # when they were asked for the first answer, or it was reported
+        self._acquainted = False                    # whether all receivers have answered a request
+        self._asked = 0                             # time of the first request to the receivers, or of its report
         self._notice = ""                           # while there are no states after a reset
-        self._listening = False                     # there are those who take the efforts
-        self._showing = False                       # a request to show the first state is on its way
-        self._early: JointEffort | None = None      # an answer that came before it was confirmed
+        self._listening = False                     # whether there are subscribers of the efforts
+        self._showing = False                       # whether the request to show the first state is pending
+        self._early: JointEffort | None = None      # an answer received before that request was confirmed
         self._sent: dict[int, dict[str, float]] = {}    # stamp of a state → effort that should act until then
         self._late_commands = self._reported = 0
         self._reports = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(1.0, self._report, clock=self._steady)
 
     def start(self) -> None:
-        """Configure and activate, if that is wanted."""
+        """Configure and activate if parameter `autostart` is set."""
         if self.get_parameter("autostart").value and (
                 self.trigger_configure() == TransitionCallbackReturn.SUCCESS):
             self.trigger_activate()
 
     def stop(self) -> None:
-        """Before the process ends."""
+        """Release everything before the process ends."""
         self._clean_up()
 
     # ---- life cycle
@@ -106,10 +106,10 @@ class LockstepNode(LifecycleNode):
             return TransitionCallbackReturn.FAILURE
         self._outputs = SimulationCommands(self, settings)
         self._undo += [self._outputs.destroy, loop.stop]
-        asked = receipt_services(settings.controller, settings.receivers) if self._stepper is not None else []
-        self._logic = Lockstep(settings.period, settings.patience, receipts=bool(asked))
-        if asked:    # after the publishers: see there
-            receipts = self._receipts = Receipts(self, asked, loop.group, self._locked(self._on_receipts))
+        services = receipt_services(settings.controller, settings.receivers) if self._stepper is not None else []
+        self._logic = Lockstep(settings.period, settings.patience, receipts=bool(services))
+        if services:    # after the publishers: see `Receipts`
+            receipts = self._receipts = Receipts(self, services, loop.group, self._locked(self._on_receipts))
             self._undo.append(receipts.destroy)
             loop.clients += receipts.clients
         if self._stepper is not None:
@@ -121,7 +121,7 @@ class LockstepNode(LifecycleNode):
                 settling = self._settling = self.create_timer(settings.settle, self._locked(self._on_settled),
                                                               clock=self._steady, autostart=False)
                 self._undo.append(lambda: self.destroy_timer(settling))
-        if settings.stepper != "rbd":    # whose states tell it, and which the node itself resets
+        if settings.stepper != "rbd":    # with stepper rbd the states show a reset
             self._undo.append(watch_time(self, self._on_time_back))
         loop.listen(JointState, "joint_states", self._on_state, QOS)
         if settings.activity_topic:
@@ -170,7 +170,7 @@ class LockstepNode(LifecycleNode):
     def _now(self) -> int:
         return int(self._steady.now().nanoseconds)
 
-    # ---- taking turns
+    # ---- lockstep
 
     def _on_timer(self) -> None:
         if not (self._active and self._stepper is not None and self._stepper.ready):
@@ -201,7 +201,7 @@ class LockstepNode(LifecycleNode):
             self.get_logger().warning(f"no answer on {self._settings.effort_topic} to the last joint state")
 
     def _wakes(self) -> bool:
-        """Whether there are controllers in Gazebo yet to be activated, which takes steps: see gz_ros2_control."""
+        """Whether controllers in Gazebo still have to be activated, which takes steps (gz_ros2_control)."""
         return (self._settings.stepper == "gazebo" and bool(self._settings.controller)
                 and self._logic.phase == "starting"
                 and not (self._outputs.controller_listens and self._states_come()))
@@ -214,7 +214,7 @@ class LockstepNode(LifecycleNode):
         return bool(self.count_publishers("joint_states")) and (self._awake or not self._settings.activity_topic)
 
     def _get_acquainted(self, receipts: Receipts) -> None:
-        """Let all receivers answer once: what is sent before both sides know each other may be lost."""
+        """Wait for one answer of all receivers: messages before discovery is complete may be lost."""
         receipts.repeat() if receipts.missing else receipts.ask()
         if self._now - self._asked > self._logic.patience:
             self._asked = self._now
@@ -266,14 +266,14 @@ class LockstepNode(LifecycleNode):
                                   "begin anew")
 
     def _expect_others(self) -> None:
-        """Controllers and receivers may be others than before."""
+        """Forget controllers and receivers, which may have been replaced."""
         self._awake = self._acquainted = False
         self._asked = self._now
 
     def _on_time_back(self, seconds: float) -> None:
         with self.lock:
             if not self._active or (self._stepper is not None and self._logic.phase == "starting"):
-                return    # a state told it
+                return    # already shown by a state
             self._logic.on_reset(self._now)
             self._interrupted(Interruption("reset", self.get_clock().now().nanoseconds * 1e-9, seconds))
             self._notice = f"no joint state since the simulation was reset. {RESET_OF_GAZEBO}"
@@ -288,7 +288,7 @@ class LockstepNode(LifecycleNode):
             self._early = message
         elif self._logic.phase == "starting" and not (self._connected() and (
                 self._acquainted or self._receipts is None)):
-            return    # a simulation that shows states all the time; nobody takes the efforts yet
+            return    # a running simulation, without receivers of the efforts so far
         elif self._logic.on_answer(self._now, nanoseconds(message.header.stamp)) and self._send(message):
             if self._receipts is None:
                 self._go_on()
@@ -296,7 +296,7 @@ class LockstepNode(LifecycleNode):
                 self._receipts.ask()
 
     def _pass_on(self, message: JointEffort) -> None:
-        """Without steps: once the receivers are there, so that nobody lets time run for a torque that is lost."""
+        """Forward an answer without stepping, once the receivers are there, so that no torque is lost."""
         self._listening = self._listening or not self._settings.receivers or self._outputs.received
         if self._listening:
             self._send(message)
@@ -336,7 +336,7 @@ class LockstepNode(LifecycleNode):
             if self._logic is not None:
                 cycles = self._logic.counts["cycles"]
                 report = {"mode": self._logic.phase, **self._logic.counts, "rate_hz": float(cycles - self._reported)}
-                if self._settings.stepper == "rbd":    # no other simulation tells which effort acted
+                if self._settings.stepper == "rbd":    # no other simulation reports the acting effort
                     report["late_commands"] = self._late_commands
                 self._reported = cycles
         self._reports.publish(diagnostic_array(self, self._status, self._active, report, self._notice))

@@ -1,4 +1,4 @@
-"""rbd_interfaces/MotionRequest → plain values, and plans → rbd_interfaces/PlannedMotion."""
+"""Conversion of rbd_interfaces/MotionRequest to plain values, and of plans to rbd_interfaces/PlannedMotion."""
 from __future__ import annotations
 
 from dataclasses import fields
@@ -22,13 +22,13 @@ CONVERTED = {
 
 
 def motion_request(message: Any) -> MotionRequest:
-    """Fields have the same names in both."""
+    """A request from an rbd_interfaces/MotionRequest, whose fields have the same names."""
     return MotionRequest(**{
         field.name: CONVERTED.get(field.name, _same)(getattr(message, field.name)) for field in fields(MotionRequest)})
 
 
 def planned_motion(plan: Plan) -> Any:
-    """The answer; without a trajectory where the plan is not good."""
+    """An rbd_interfaces/PlannedMotion; without a trajectory unless the plan is good."""
     motion = plan.motion
     return PlannedMotion(
         trajectory=joint_trajectory(plan.names, plan.points) if plan.points else JointTrajectory(),
@@ -39,7 +39,7 @@ def planned_motion(plan: Plan) -> Any:
 
 
 def joint_trajectory(names: Any, points: Points) -> Any:
-    """A trajectory_msgs/JointTrajectory with efforts, its first point at its time, its stamp zero: from now on."""
+    """A trajectory_msgs/JointTrajectory with efforts; its stamp is zero: start on reception."""
     message = JointTrajectory(joint_names=list(names))
     for t, q, v, a, effort in zip(*points, strict=True):
         sec, nanosec = divmod(round(float(t) * SECOND), SECOND)

@@ -2,15 +2,15 @@
 
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
-  joint_states          sensor_msgs/JointState, in, best effort: the start of requests that give none
+  joint_states          sensor_msgs/JointState, in, best effort: start of requests without one
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: requests, good, not_good, cancelled,
                         refused, defects (errors of the program), waiting, time_p50_us, time_p99_us (of searches),
                         joint_state_age (s), rejected_total (joint states)
 Service and action (rbd_interfaces/PlanMotion): ~/plan_motion
 
-They exist as long as the node does. Searches take from some 10 ms to `time_limit`, so they have a process of their own,
-which is ended where one is late, and a node of their own, as dynamics_server answers within a millisecond; threads wait
-for them, one search at a time.
+Both exist as long as the node. Searches take from some 10 ms to `time_limit`: they run in a worker process, which is
+killed if a search is late, and in a separate node, because dynamics_server answers within a millisecond. Threads wait
+for the searches, one at a time.
 """
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from .base.rclpy_inside import MULTI_THREADED
 from .base.spin import run
 from .motion_conversions import motion_request, planned_motion
 
-MOST_GOALS = 8           # that wait or are searched for; more are rejected
+MOST_GOALS = 8           # waiting or active; more are rejected
 FEEDBACK_PERIOD = 0.05   # s
-LONGEST_END = 1.0        # s that searches may take to end
+LONGEST_END = 1.0        # s for searches to end
 CANCELLED = "cancelled"
 
 
 class MotionPlannerNode(ModelNode):
-    """Converts requests, lets the `MotionPlanner` search, converts what it found."""
+    """Converts requests, calls the `MotionPlanner`, converts the plans."""
 
     logic = PLANNER_TABLE
     table = (*(row for row in MODEL_NODE_TABLE if row is not EXECUTOR), *logic)    # its executor has several threads
@@ -58,9 +58,9 @@ class MotionPlannerNode(ModelNode):
         super().__init__("motion_planner")
         self.planner: Any = None
         self._turns = Turns()
-        self._process: Any = None    # that searches
+        self._process: Any = None    # the worker process
         self._activation = object()
-        self._open = 0    # requests and goals that have no answer yet
+        self._open = 0    # unanswered requests and goals
         self._counting = threading.Condition()
         self._counts: Counter[str] = Counter(dict.fromkeys(
             ("requests", "good", "not_good", "cancelled", "refused", "defects"), 0))
@@ -94,7 +94,7 @@ class MotionPlannerNode(ModelNode):
         self.planner = None
 
     def stop(self) -> None:
-        """Ends searches, too, before what they answer with is gone."""
+        """End searches, too, before their services are destroyed."""
         super().stop()
         with self._counting:
             self._counting.wait_for(lambda: not self._open, LONGEST_END)
@@ -115,7 +115,7 @@ class MotionPlannerNode(ModelNode):
                 "rejected_total": states.rejections.total}
 
     def _on_joint_state(self, message: JointState) -> None:
-        planner = self.planner    # another thread may let go of it
+        planner = self.planner    # another thread may reset it
         if planner is not None:
             planner.states.latest.accept(time.monotonic(), nanoseconds(message.header.stamp), message.name,
                                          message.position, message.velocity)
@@ -163,7 +163,7 @@ class MotionPlannerNode(ModelNode):
         result = self._plan(goal.request.motion, action.PlanMotion.Result(), lambda: goal.is_cancel_requested, tell)
         if goal.is_cancel_requested:
             goal.canceled()
-            if result.success:    # too late to end the search; who cancels wants no motion
+            if result.success:    # cancelled too late to end the search: no motion is returned
                 result = action.PlanMotion.Result(message=CANCELLED)
         elif result.success:
             goal.succeed()
@@ -172,12 +172,12 @@ class MotionPlannerNode(ModelNode):
         return result
 
     def _plan(self, request: Any, response: Any, cancelled: Callable[[], bool], tell: Callable[[Any], None]) -> Any:
-        """The response filled, once it is this request's turn; `cancelled()`: whether nobody wants it any longer."""
+        """Fill the response, at this request's turn; `cancelled()`: whether it is no longer needed."""
         self._counts["requests"] += 1
         activation = self._activation
 
         def lost() -> str:
-            """Why no request of then is answered with a motion now; "" if it is."""
+            """Reason why an earlier request gets no motion now, "" without one."""
             why = ("ends" if self.ending() else f"is not active: {self.status}" if not self.active else
                    "" if self._activation is activation else "was not active all the time")
             return why and f"node {self.get_fully_qualified_name()} {why}"
@@ -187,7 +187,7 @@ class MotionPlannerNode(ModelNode):
 
         def answer() -> None:
             with self._turns.turn(stop) as come:
-                with self.lock:    # only for as long as the request is read
+                with self.lock:    # only while the request is read
                     if why := lost():
                         raise RbdError(why)
                     if not come:

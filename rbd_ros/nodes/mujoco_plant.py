@@ -1,9 +1,9 @@
-"""Node `mujoco_plant`: node `simulator` with MuJoCo in it, which also listens where Gazebo would.
+"""Node `mujoco_plant`: node `simulator` with MuJoCo, and with the command topics of Gazebo.
 
-Beside the topics and services of `simulator`, <controller>/commands among them:
-  /model/<bridge_model>/joint/<joint>/cmd_force std_msgs/Float64, in: the effort of one joint, as ros_gz_bridge takes it
-It publishes /clock unless told otherwise, and a command acts until the next one comes, as in Gazebo; before the first
-ones brakes hold the joints.
+In addition to the topics and services of `simulator`, including <controller>/commands:
+  /model/<bridge_model>/joint/<joint>/cmd_force std_msgs/Float64, in: effort of one joint, as for ros_gz_bridge
+By default it publishes /clock, and a command acts until the next one, as in Gazebo; before the first command brakes
+hold the joints.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .simulator import SimulatorNode
 
 
 class MujocoPlantNode(SimulatorNode):
-    """Makes another plant, and has more inputs."""
+    """Simulator node with the MuJoCo plant and further inputs."""
 
     logic = MUJOCO_TABLE
     table = (*MODEL_NODE_TABLE, SIMULATION_LOOP, *logic)
@@ -34,7 +34,7 @@ class MujocoPlantNode(SimulatorNode):
         super().__init__("mujoco_plant")
         self._urdf = ""
         self._forces = np.zeros(0)
-        self._forced: set[int] = set()    # joints whose effort came since the last command was complete
+        self._forced: set[int] = set()    # joints with an effort since the last complete command
 
     def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
         self._urdf = description

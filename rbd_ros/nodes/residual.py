@@ -1,6 +1,6 @@
 """Node `residual`: residual of the equations of motion of a simulated or real robot.
 
-Its logic is `runtime.cosimulation.residual`.
+Logic: `runtime.cosimulation.residual`.
 
 Topics (relative names):
   robot_description   std_msgs/String, in, latched; unless a parameter gives it
@@ -33,8 +33,8 @@ from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
 from .watching.time_jumps import RESET_OF_GAZEBO, watch_time
 
-QOS = QoSProfile(depth=1000)    # no interval is to be left out on a busy machine
-HELD = 3                        # commands in a row that do not act, before it is said
+QOS = QoSProfile(depth=1000)    # so that a busy machine loses no interval
+HELD = 3                        # consecutive commands without effect before a warning
 
 
 class ResidualNode(ModelNode):
@@ -91,7 +91,7 @@ class ResidualNode(ModelNode):
             self.get_logger().warning(f"input rejected: {residual.text}", throttle_duration_sec=1.0)
 
     def _tell_hold(self, held: int) -> None:
-        """Say when a command that is no longer the last one goes on acting, and when that ends."""
+        """Log when an outdated command keeps acting, and when that ends."""
         if held >= HELD > self._held:
             self.get_logger().warning(f"the last {held} commands do not act: the torque is still that of an older one. "
                                       "Whoever takes the commands does not get them")

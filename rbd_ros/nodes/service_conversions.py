@@ -1,4 +1,4 @@
-"""Requests of the dynamics services → plain values, and results → responses."""
+"""Conversion of requests of the dynamics services to plain values, and of results to responses."""
 from __future__ import annotations
 
 from array import array
@@ -15,7 +15,7 @@ from .base.conversions import nanoseconds, put_wrench
 
 
 def robot_state(message: Any) -> StateRequest:
-    """A rbd_interfaces/RobotState; its twist has the linear part first."""
+    """A state from an rbd_interfaces/RobotState, whose twist has the linear part first."""
     pose, twist = message.base_pose, message.base_twist
     return StateRequest(message.name, message.position, message.velocity, xyz(pose.position),
                         (*xyz(pose.orientation), pose.orientation.w), (*xyz(twist.angular), *xyz(twist.linear)))
@@ -39,19 +39,19 @@ def points(trajectory: Any) -> list[TrajectoryPoint]:
 
 
 def numbers(values: Any) -> array[float]:
-    """What a float64[] field takes at once: matrices row by row."""
+    """Values for a float64[] field; matrices in row-major order."""
     return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
 def named_wrench(body: str, wrench: Any) -> NamedWrench:
-    """[moment, force] on a body as a message, which has the force first."""
+    """A rbd_interfaces/NamedWrench of [moment, force] on a body; the message has the force first."""
     message = NamedWrench(body=body)
     put_wrench(message.wrench, wrench)
     return message
 
 
 def fill(response: Any, result: Any) -> Any:
-    """Put the fields of a NamedTuple into those of the same name."""
+    """Copy the fields of a NamedTuple to the response's fields of the same name."""
     for field, value in zip(result._fields, result, strict=True):
         if isinstance(getattr(response, field), Vector3):
             value = Vector3(x=float(value[0]), y=float(value[1]), z=float(value[2]))

@@ -1,35 +1,35 @@
-"""Node `simulator`: joint efforts in, joint states out, with the motion of a robot in between (`runtime.plant`).
+"""Node `simulator`: a simulated robot that takes joint efforts and publishes joint states (`runtime.plant`).
 
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
   ~/commands            std_msgs/Float64MultiArray, in, best effort: efforts in the order of parameter `joints`
   <controller>/commands the same, if parameter `controller` names one
-  ~/effort_commands     sensor_msgs/JointState, in, best effort: efforts by name, every joint, any order; its stamp, if
-                        there is one, is that of the state that it answers (for `wait_for_command`)
-  ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: what the surroundings exert on the robot
-  joint_states          sensor_msgs/JointState, out, reliable: position, velocity, and the effort that acts
-  ~/constraint_forces   rbd_interfaces/ConstraintForces, out, with each joint state: what loops and contacts exert at
-                        that state, if parameter `constraints_file` gives any; not while brakes are engaged
+  ~/effort_commands     sensor_msgs/JointState, in, best effort: efforts by name, all joints in any order; a non-zero
+                        stamp is that of the answered state (for `wait_for_command`)
+  ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: wrenches of the environment on the robot
+  joint_states          sensor_msgs/JointState, out, reliable: position, velocity, and the acting effort
+  ~/constraint_forces   rbd_interfaces/ConstraintForces, out, with each joint state: forces of loops and contacts, if
+                        parameter `constraints_file` has any; not while brakes are engaged
   ~/contact_forces      rbd_interfaces/ContactForces, out, with each joint state: unilateral and compliant contacts
                         from the same file: forces, and impulses since the last message; frame_id: the root link
-  ~/wrench/<joint>      geometry_msgs/WrenchStamped, out, with each joint state: what a force-torque sensor shows at the
-                        joints of parameter `wrench_joints`, in the frame of the child link
+  ~/wrench/<joint>      geometry_msgs/WrenchStamped, out, with each joint state: readings of force-torque sensors at
+                        the joints of parameter `wrench_joints`, in the frame of the child link
   /clock                rosgraph_msgs/Clock, out, if parameter `publish_clock`
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode (running, paused, or stopped by
-                        itself, a reflex, or by a failure of the simulation), simulated_time, brakes (on, off),
+                        a reflex (protective stop) or a failure of the simulation), simulated_time, brakes (on, off),
                         commands, saturated, timeouts, failures, reflexes, deadline_misses, schedule_skips, waits,
                         rejected_total and rejected_<kind>
 Services: ~/reset (rbd_interfaces/Reset), ~/pause (std_srvs/SetBool), ~/step (rbd_interfaces/Step, when paused)
 
 With parameter `actuation_file` the joints are elastic: commands are efforts of the motors behind the gears, the joints
 in the order of parameter `joints`, then the second motors (<joint>/stiffness); `effort` of joint_states is the torque
-of the springs, as a joint torque sensor measures it; and there is
+of the springs, as measured by joint torque sensors; and there is
   motor_states          sensor_msgs/JointState, out, just before each joint state: position, velocity, effort of motors
-The diagnostics have stiffness_<joint> (N m/rad or N/m) then.
+The diagnostics then contain stiffness_<joint> (N m/rad or N/m).
 
 Brakes hold the joints until the first command, and engage when commands stop (parameters `timeout_action`,
-`command_timeout`). A command acts from the step in which it arrives. Real time is soft: states that are published more
-than one publishing period late are counted as deadline misses, and made up for.
+`command_timeout`). A command acts from the step in which it arrives. Real time is soft: states published more than one
+publishing period late are counted as deadline misses, and the simulation catches up.
 """
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ from .loop.turnstile import Turnstile
 from .state_publisher import StatePublisher, in_model_order
 
 SECOND = 1_000_000_000
-AT_ONCE = 50    # steps between two looks at whether the process is to end
+AT_ONCE = 50    # steps between two checks for the end of the process
 
 
 class SimulatorNode(ModelNode):
-    """Converts messages, moves the plant to the present, publishes."""
+    """Converts messages, advances the plant to the present, publishes."""
 
     logic: Table = SIMULATOR_TABLE
     table: Table = (*MODEL_NODE_TABLE, SIMULATION_LOOP, *logic)
@@ -84,7 +84,7 @@ class SimulatorNode(ModelNode):
         self._patience = Patience()
         self._held = self._real_time = False
         self._origin = 0    # stamp of time zero, ns
-        self._published = 0    # when the last state was, ns of the steady clock
+        self._published = 0    # steady time of the last published state, ns
         self._last_stamp = Time()
         self._braked, self._stopped = False, ""
 
@@ -163,7 +163,7 @@ class SimulatorNode(ModelNode):
     # ---- time
 
     def _begin(self, q: Any = None, v: Any = None) -> None:
-        """Time zero: a state is published now, the next one a period later."""
+        """Start at time zero: publish a state now, the next one a period later."""
         settings = self.plant.settings
         origin = 0 if settings.publish_clock else self.get_clock().now().nanoseconds
         self.plant.reset(q, v, origin * 1e-9)
@@ -185,7 +185,7 @@ class SimulatorNode(ModelNode):
             self._loop.resume()
 
     def _go_on(self) -> float:
-        """Do what is due; s until something is due again."""
+        """Do due work; returns the time (s) until more is due."""
         if not self.active or self._held:
             return math.inf
         plant, every = self.plant, self.plant.settings.publish_every
@@ -198,7 +198,7 @@ class SimulatorNode(ModelNode):
         return (left or self._patience.left(now, plant.settings.wait_for_command * SECOND)) / SECOND
 
     def _catch_up(self) -> None:
-        """Move the plant to the present."""
+        """Advance the plant to the present."""
         if self.active and self._real_time and not self._held:
             self._advance_to(self._pace.due(self.steady.now().nanoseconds, self.plant.steps))
 
@@ -274,7 +274,7 @@ class SimulatorNode(ModelNode):
 
     def answered(self, last: bool) -> None:
         self._patience.commanded(last)
-        self._catch_up()    # where a state has been waiting for it
+        self._catch_up()    # a state may have waited for this command
 
     def _on_reset(self, request: Reset.Request, response: Reset.Response) -> Reset.Response:
         state, model = request.state, self.plant.model
@@ -305,11 +305,11 @@ class SimulatorNode(ModelNode):
         elif request.steps < 1:
             response.message = "steps is 0, expected at least 1"
         else:
-            self._loop.take_waiting()    # it acts in these steps
+            self._loop.take_waiting()    # waiting commands act in these steps
             target = self.plant.steps + request.steps
             self._advance_to(target, patiently=False)
-            left = target - self.plant.steps
-            response.message = f"the simulator ends with {left} of {request.steps} steps left" if left else (
+            remaining = target - self.plant.steps
+            response.message = f"the simulator ends with {remaining} of {request.steps} steps left" if remaining else (
                 self.plant.failure)
             response.success = not response.message
         response.time = self._stamp()

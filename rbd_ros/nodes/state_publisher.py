@@ -27,9 +27,9 @@ STATE = ("position", "velocity", "effort")
 
 
 class StatePublisher:
-    """`joint_states` in the order of parameter `joints`; before it `/clock`, if wanted, and `motor_states`, if there
-    are motors with a motion of their own; after it `~/constraint_forces` and `~/contact_forces`, if there are
-    constraints and unilateral or compliant contacts, and force-torque sensors.
+    """Publishes `joint_states` in the order of parameter `joints`; before it `/clock`, if configured, and
+    `motor_states`, if there are motors with their own coordinates; after it `~/constraint_forces`, `~/contact_forces`
+    and the readings of force-torque sensors, if there are any.
     """
 
     def __init__(self, node: Node, settings: SimulatorSettings, motors: Sequence[str] = ()) -> None:
@@ -50,7 +50,7 @@ class StatePublisher:
         self._sensors = WrenchPublishers(node, settings.sensors)
 
     def publish(self, stamp: Any, plant: Plant) -> None:
-        """The present state of the plant, stamped with a builtin_interfaces/Time."""
+        """Publish the present state of the plant, stamped with a builtin_interfaces/Time."""
         robot = plant.simulator
         if self._clock is not None:
             self._clock.publish(Clock(clock=stamp))
@@ -65,10 +65,10 @@ class StatePublisher:
         self._sensors.send((stamp.sec, stamp.nanosec), plant.sensed())
 
     def _publish_forces(self, stamp: Any, plant: Plant) -> None:
-        found = plant.constraint_forces()
-        if found is not None and self._constraints is not None:
+        forces = plant.constraint_forces()
+        if forces is not None and self._constraints is not None:
             self._forces.header.stamp = stamp
-            self._forces.force, self._forces.residual = array("d", found.force), array("d", found.residual)
+            self._forces.force, self._forces.residual = array("d", forces.force), array("d", forces.residual)
             self._constraints.publish(self._forces)
 
     def destroy(self) -> None:
@@ -87,7 +87,7 @@ def _send(message: MessageBytes, publisher: Any, stamp: Any, order: Any, values:
 
 
 def in_model_order(state: Any, names: Sequence[str]) -> tuple[Array, Array]:
-    """Positions and velocities (nv,) of a rbd_interfaces/RobotState in the order of `names`; else `RbdError`."""
+    """Positions and velocities (nv,) of an rbd_interfaces/RobotState in the order of `names`; raises `RbdError`."""
     if sorted(state.name) != sorted(names):
         raise RbdError(f"the state must list every joint once: {', '.join(names)}; got {', '.join(state.name)}")
     if len(state.position) != len(names) or len(state.velocity) not in (0, len(names)):

@@ -1,4 +1,4 @@
-"""Steppers of simulations: one class per kind of service, whose package is loaded when selected."""
+"""Steppers of simulations: one class per kind of service, whose package is imported if selected."""
 from __future__ import annotations
 
 import importlib
@@ -11,11 +11,11 @@ from rclpy.node import Node
 
 from ..core.errors import RbdError
 
-Done = Callable[[bool, str], None]    # whether the request was accepted, and what was said
+Done = Callable[[bool, str], None]    # whether the request was accepted, and the response's message
 
 
 class Stepper(ABC):
-    """Requests steps of a paused simulation; every answer comes later, through `done`. group: of the clients."""
+    """Requests steps of a paused simulation; answers are asynchronous, by `done`. group: of the clients."""
 
     package = ""                               # of the service definitions
     services: ClassVar[dict[str, str]] = {}    # type → name, with {world} and {plant}
@@ -33,11 +33,11 @@ class Stepper(ABC):
 
     @property
     def ready(self) -> bool:
-        """Whether the simulation is there."""
+        """Whether the simulation's services are available."""
         return all(client.service_is_ready() for client in self.clients.values())
 
     def show(self, done: Done) -> None:
-        """Make the simulation publish a state: by stepping once, where there is no other way."""
+        """Make the simulation publish a state; by default by a step."""
         self.step(1, done)
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Stepper(ABC):
 
 
 class RbdStepper(Stepper):
-    """Nodes `simulator` and `mujoco_plant`, which have to be paused; they start in their initial state."""
+    """Stepper of nodes `simulator` and `mujoco_plant`, which must be paused; they start in their initial state."""
 
     package = "rbd_interfaces"
     services: ClassVar[dict[str, str]] = {"Step": "{plant}/step", "Reset": "{plant}/reset"}
@@ -67,7 +67,7 @@ class RbdStepper(Stepper):
 
 
 class GazeboStepper(Stepper):
-    """Gazebo through ros_gz_bridge. It answers before the steps are made."""
+    """Stepper of Gazebo through ros_gz_bridge. Gazebo answers before the steps are made."""
 
     package = "ros_gz_interfaces"
     services: ClassVar[dict[str, str]] = {"ControlWorld": "/world/{world}/control"}
@@ -81,7 +81,7 @@ class GazeboStepper(Stepper):
 
 
 class SimulationInterfacesStepper(Stepper):
-    """Any simulator with the simulation_interfaces standard. It answers after the steps were made."""
+    """Stepper of simulators with the simulation_interfaces standard, which answer after the steps."""
 
     package = "simulation_interfaces"
     services: ClassVar[dict[str, str]] = {"StepSimulation": "{plant}/step_simulation"}    # plant: /gzserver for Gazebo
@@ -93,7 +93,7 @@ class SimulationInterfacesStepper(Stepper):
 
 
 def make_stepper(kind: str, node: Node, names: dict[str, str], group: CallbackGroup | None = None) -> Stepper | None:
-    """The stepper that parameter `stepper` names, None for `none`; names: `world` and `plant`, for its services."""
+    """The stepper of parameter `stepper`, None for `none`; names: `world` and `plant`, for its services."""
     kinds: dict[str, Callable[..., Stepper]] = {
         "rbd": RbdStepper, "gazebo": GazeboStepper, "simulation_interfaces": SimulationInterfacesStepper}
     return kinds[kind](node, names, group) if kind in kinds else None

@@ -1,4 +1,4 @@
-"""Findings on a parameter file of ros2_control's controllers for torque (docs/controllers.md), with the fix.
+"""Problems of a ros2_control parameter file for torque control, with their fixes (docs/controllers.md).
 
 Defaults and rules are those of ros2_control and ros2_controllers 4 to 6.
 """
@@ -18,26 +18,26 @@ from ..core.model.assembly import Description
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.files.yaml_text import read_yaml
 from ..core.model.robot_model import RobotModel
+from .damping_gains import felt_inertia, largest_damping
 
 Array = NDArray[np.float64]
 TRAJECTORY = "joint_trajectory_controller/JointTrajectoryController"
 FORWARD = ("forward_command_controller/ForwardCommandController", "effort_controllers/JointGroupEffortController")
 DEFAULT_RATE, LEAST_RATE = 100.0, 200.0    # Hz
-STEP = 0.05        # rad or m: an outlier or a stall may move the measured position by as much
-STABLE = 0.6       # kd/M over the update rate, with two cycles between state and torque
+STEP = 0.05        # rad or m: step of the measured position after an outlier or a stall
 Numbers = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ControllerFile:
-    """The manager's parameters, and type and parameters of each controller by name."""
+    """Parameters of the controller manager; type and parameters of each controller by name."""
 
     manager: Numbers
     types: Mapping[str, str]
     parameters: Mapping[str, Numbers]
 
     def of(self, name: str, parameter: str, default: Any) -> Any:
-        """A controller's parameter; the default where there is none of its kind."""
+        """A controller's parameter; the default if missing or of another type."""
         value = self.parameters.get(name, {}).get(parameter, default)
         if isinstance(default, float):
             return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else default
@@ -45,7 +45,7 @@ class ControllerFile:
 
 
 def load_controllers(path: str | os.PathLike[str]) -> ControllerFile:
-    """Read the parameter file of a controller manager; raises `RbdError` where no controller is declared."""
+    """Read the parameter file of a controller manager; raises `RbdError` if it declares no controller."""
     root, source = read_yaml(path, "controllers")
     nodes: dict[str, dict[str, Any]] = {}
     for name, parameters in _nodes(root, ""):
@@ -62,7 +62,7 @@ def load_controllers(path: str | os.PathLike[str]) -> ControllerFile:
 
 
 def _nodes(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """(last part of the node's name, its parameters) of all nodes of the file."""
+    """(last part of the node's name, parameters) of all nodes in the file."""
     for key, below in tree.items() if isinstance(tree, dict) else ():
         if key == "ros__parameters":
             yield name, below
@@ -71,18 +71,18 @@ def _nodes(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(tree: Any, before: str) -> dict[str, Any]:
-    """Parameters by full name."""
-    found: dict[str, Any] = {}
+    """Nested parameters by full (dotted) name."""
+    flat: dict[str, Any] = {}
     for key, value in tree.items() if isinstance(tree, dict) else ():
-        found |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
-    return found
+        flat |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
+    return flat
 
 
 def controller_findings(file: ControllerFile, description: Description, model: RobotModel | None,
                         matrices: Array | None) -> list[Finding]:
-    """Reasons why these controllers cannot pass torque on, or cannot hold the arm.
+    """Reasons why these controllers cannot forward torque, or cannot hold the arm.
 
-    model, matrices: the robot, None where it cannot be built, and its mass matrices in some poses (n, nv, nv).
+    model: the robot, None if it cannot be built. matrices: its mass matrices in some poses (n, nv, nv), or None.
     """
     return [*_rate_findings(file), *_joint_findings(file, description), *_fallback_findings(file),
             *(finding for name, kind in file.types.items() if kind == TRAJECTORY
@@ -166,11 +166,12 @@ def _high_gains(file: ControllerFile, name: str, model: RobotModel, matrices: Ar
                 gains: Mapping[str, tuple[float, float]]) -> Iterator[Finding]:
     rate = _update_rate(file) or DEFAULT_RATE
     p, d = (np.array([gains.get(joint, (0.0, 0.0))[i] for joint in model.velocity_names]) for i in (0, 1))
-    if matrices is not None and np.isfinite(matrices).all() and np.linalg.eigvalsh(matrices).min() > 0.0:
-        least = 1.0 / np.diagonal(np.linalg.inv(matrices), axis1=1, axis2=2).max(axis=0)    # other joints let go
-        for joint, damping, inertia, rotor in zip(model.velocity_names, d, least, model.armature, strict=True):
-            needed = damping / (STABLE * rate)
-            if needed > inertia:
+    if matrices is not None and (least := felt_inertia(matrices)) is not None:
+        most = largest_damping(least, rate)
+        for joint, damping, inertia, allowed, rotor in zip(model.velocity_names, d, least, most, model.armature,
+                                                           strict=True):
+            if damping > allowed:
+                needed = inertia * damping / allowed
                 severity, rotors = ("warning", "") if rotor > 0.0 else ("note", " without the rotor")
                 yield Finding(severity, "high gains", f"{name} {joint}", f"d {damping:g} oscillates at {rate:g} Hz if "
                               f"the inertia is less than {needed:.2g} kg m² (kg); the description has {inertia:.2g}"

@@ -1,4 +1,4 @@
-"""Friction terms in use: parameters `friction.*`, common to all nodes that compute with the model."""
+"""Friction terms in use: parameters `friction.*`, common to all nodes with a model."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -9,7 +9,9 @@ from .parameters import Parameter, Table
 
 
 class FrictionTerms(NamedTuple):
-    """Whether viscous and Coulomb friction count, and the speed s (rad/s or m/s) of tanh(v/s) in place of sign(v)."""
+    """Whether viscous and Coulomb friction are used, and the speed s (rad/s or m/s) of tanh(v/s), which replaces
+    sign(v).
+    """
 
     damping: bool = True
     coulomb: bool = True
@@ -17,11 +19,11 @@ class FrictionTerms(NamedTuple):
 
     @staticmethod
     def from_values(values: Mapping[str, Any]) -> FrictionTerms:
-        """From validated parameters."""
+        """Friction terms of validated parameters."""
         return FrictionTerms(*(values[f"friction.{name}"] for name in FrictionTerms._fields))
 
     def of(self, model: RobotModel) -> RobotModel | None:
-        """The model with these terms alone, None if nothing is left of its friction."""
+        """The model with only these friction terms; None if no friction remains."""
         damping, friction = model.damping * self.damping, model.friction * self.coulomb
         return model.with_(damping=damping, friction=friction) if damping.any() or friction.any() else None
 
@@ -30,7 +32,7 @@ ALL_FRICTION = FrictionTerms()
 
 
 def friction_rows(what: str, smoothing: float = 0.01, where: str = "", beware: str = "") -> Table:
-    """The parameters. what: done with friction, "Compensate"; where: and in which case."""
+    """Parameter rows. what: verb of the descriptions, "Compensate"; where: condition appended to them."""
     return (
         Parameter("friction.damping", "bool", True, f"{what} viscous friction (<dynamics damping>){where}."),
         Parameter("friction.coulomb", "bool", True, f"{what} Coulomb friction (<dynamics friction>)"

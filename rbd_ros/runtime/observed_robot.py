@@ -1,4 +1,4 @@
-"""State of a running torque node and its robot as observed from outside, with expiry."""
+"""State of a running torque node and its robot, observed from their topics, with expiry."""
 from __future__ import annotations
 
 import math
@@ -16,18 +16,18 @@ from .inputs.trajectory_points import Point
 
 Array = NDArray[np.float64]
 LOST = 0.5            # s without joint states after which a robot counts as lost: ten times the nodes' own limit
-SILENT = 3.0          # s without diagnostics, which come once a second, after which a node does
-STREAMED = 0.2        # s: so long a sample of a streamed reference counts, as in the nodes
+SILENT = 3.0          # s without diagnostics (published once a second) after which a node counts as lost
+STREAMED = 0.2        # s of validity of a streamed reference, as in the nodes
 FOLLOWING = ("running", "ramp_in")    # modes in which a node follows its reference
 LATENCIES = ("latency_p50_us", "latency_p99_us")
 
 
 @dataclass(frozen=True)
 class Observation:
-    """q (nq,): the last one, None before the first. measured, commanded (nv,): torques, NaN where not known. lost: why
-    q and measured are not of now, "" if they are; silent: why mode, latencies (µs), rejections and commanded are not.
-    braked: whether a simulated robot says that its brakes are engaged. reference (nq,): where the node wants it, None
-    if that is not known: it is what came since the view began, and what the node itself would take of it.
+    """q (nq,): last position, None before the first. measured, commanded (nv,): torques, NaN if unknown. lost: why q
+    and measured are outdated, "" if current; silent: likewise for mode, latencies (µs), rejections and commanded.
+    braked: whether a simulated robot reports engaged brakes. reference (nq,): desired position of the node, None if
+    unknown; derived from the messages since the start of the view, validated as in the node.
     """
 
     q: Array | None
@@ -46,9 +46,10 @@ class Observation:
 
 @dataclass(eq=False)
 class ObservedRobot:
-    """Takes what comes, at times `now` (s, steady), and gives a view of it. start (nq,): of joints that nobody names.
+    """Collects messages, at times `now` (s, steady), into an `Observation`. start (nq,): positions of unreported
+    joints.
 
-    node: the full name under which the torque node reports.
+    node: full name of the torque node in its diagnostics.
     """
 
     model: RobotModel
@@ -72,7 +73,7 @@ class ObservedRobot:
 
     def on_state(self, now: float, names: Sequence[str], position: Sequence[float], effort: Sequence[float],
                  stamp_ns: int = 0) -> None:
-        """A joint state. Of one that names no joint of the robot, or holds what is not finite, nothing is taken."""
+        """Take a joint state; ignored if non-finite or without joints of the robot."""
         if len(position) != len(names) or not self._places.keys() & set(names):
             return
         q = (self.start if self._q is None else self._q).copy()
@@ -87,18 +88,18 @@ class ObservedRobot:
                 self._q, self._measured, self._state_at, self._stamp_ns = q, measured, now, stamp_ns
 
     def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: Sequence[float]) -> None:
-        """A sample of a streamed reference."""
+        """Take a sample of a streamed reference."""
         with self._lock:
             self._reference.accept(now, stamp_ns, names, position)
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> None:
-        """A trajectory that the node was sent."""
+        """Take a trajectory sent to the node."""
         with self._lock:
             self._reference.accept_trajectory(now, stamp_ns, self._stamp_ns, names, points,
                                               self._q if now - self._state_at <= LOST else None)
 
     def on_command(self, now: float, names: Sequence[str], effort: Sequence[float]) -> None:
-        """What the node commands."""
+        """Take a command of the node."""
         if len(effort) != len(names):
             return
         commanded = np.full(self.model.nv, np.nan)
@@ -109,17 +110,17 @@ class ObservedRobot:
             self._commanded, self._command_at = commanded, now
 
     def on_report(self, now: float, name: str, message: str, values: Mapping[str, str]) -> None:
-        """A status of `/diagnostics`: of the node, or of a simulated robot beside it; of others nothing is taken."""
+        """Take a status of `/diagnostics` of the node or of its simulated robot; others are ignored."""
         with self._lock:
             if name == self.node:
                 self._status, self._values, self._report_at = message, dict(values), now
-                if values.get("mode") not in FOLLOWING:    # it has dropped what it followed
+                if values.get("mode") not in FOLLOWING:    # it has dropped its reference
                     self._reference.clear()
             elif "brakes" in values and name.rpartition("/")[0] == self.node.rpartition("/")[0]:
                 self._braked, self._brakes_at = values["brakes"] == "on", now
 
     def at(self, now: float) -> Observation:
-        """The present observation, without expired values."""
+        """The observation at time `now`, without expired values."""
         with self._lock:
             values = dict(self._values)
             lost = _missing("joint state", now - self._state_at, LOST)
@@ -129,8 +130,8 @@ class ObservedRobot:
                 values.clear()
             rejections = {key.removeprefix("rejected_"): int(_number(value)) for key, value in values.items()
                           if key.startswith("rejected_") and key != "rejected_total" and _number(value) > 0.0}
-            known = not lost and values.get("mode") in FOLLOWING
-            reference = self._reference.sample(now, self._stamp_ns) if known else None
+            follows = not lost and values.get("mode") in FOLLOWING
+            reference = self._reference.sample(now, self._stamp_ns) if follows else None
             return Observation(
                 self._q, none if lost else self._measured, none if now - self._command_at > LOST else self._commanded,
                 values.get("mode", ""), "" if silent else self._status, _number(values.get("rate_hz")),

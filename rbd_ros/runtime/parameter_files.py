@@ -1,4 +1,4 @@
-"""Files of ROS parameters: what is wrong with one that ROS does not take, in words."""
+"""Explanations for ROS parameter files that ROS rejects."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -15,17 +15,17 @@ EXPECTED = "expected `NODE:`, below it `ros__parameters:`, and below that the pa
 
 
 def why_not(error: object, arguments: Sequence[str]) -> str:
-    """Why ROS did not start with these arguments: what is wrong with the first bad file, else its own words."""
+    """Why ROS did not start with these arguments: the problem of the first invalid file, else ROS's own message."""
     files = [path for option, path in pairwise(arguments) if option == OPTION]
     for path in files:
         if problem := problem_of(path):
             return problem
     text = " ".join(str(error).split()).removeprefix("failed to initialize rcl: ")
-    return text.partition(", at /")[0]    # and where in its sources
+    return text.partition(", at /")[0]    # without the location in ROS's sources
 
 
 def problem_of(path: str) -> str:
-    """What ROS does not read in this file, with its line; empty if nothing."""
+    """The part of this file that ROS rejects, with its line; empty if none."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -40,12 +40,12 @@ def problem_of(path: str) -> str:
         return f"parameter file {path}{f', line {mark.line + 1}' if mark else ''}: not YAML: {error.problem}"
     except yaml.YAMLError as error:
         return f"parameter file {path}: not YAML: {' '.join(str(error).split())}"
-    at, what = next(_refused(root, False), (0, ""))
-    return f"parameter file {path}, line {at}: {what}" if what else ""
+    place, what = next(_refused(root, False), (0, ""))
+    return f"parameter file {path}, line {place}: {what}" if what else ""
 
 
 def _refused(node: Any, inside: bool) -> Iterator[tuple[int, str]]:
-    """Lines that ROS refuses, and why; inside: below `ros__parameters`."""
+    """Lines rejected by ROS, with reasons; inside: below `ros__parameters`."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             yield from _refused(value, inside or key.value == "ros__parameters")

@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 class Parameter:
     """One row of a table.
 
-    `kind`: "bool", "string", "strings", "number" or "numbers"; a number may be written as an integer, and `numbers`
-    takes one number for all or a list with one per joint, or whatever `per` names; with `count`, just so many numbers.
+    `kind`: "bool", "string", "strings", "number" or "numbers"; integers are accepted as numbers. `numbers` takes one
+    number for all or a list with one per joint, or per item named by `per`; with `count`, exactly `count` numbers.
     `lower`, `upper`: closed range of every number.
     """
 
@@ -62,7 +62,7 @@ class Parameter:
             values = [value] if self.kind == "string" else _listed(value)
             if not all(isinstance(item, str) for item in values):
                 raise TypeError
-            # A list cannot be left empty in a parameter file, so an empty text counts as nothing.
+            # A parameter file cannot contain an empty list, so empty strings are dropped.
             texts = tuple(values) if self.kind == "string" else tuple(item for item in values if item)
             if self.choices and not set(texts) <= set(self.choices):
                 raise ValueError
@@ -79,7 +79,7 @@ Table = tuple[Parameter, ...]
 
 
 def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Every parameter of `table`, converted; those that `values` leaves out have their defaults."""
+    """All parameters of `table`, converted; those missing in `values` get their defaults."""
     rows = {row.name: row for row in table}
     for name in values:
         if name not in rows:
@@ -88,14 +88,14 @@ def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def select(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the values that this table has."""
+    """The values of parameters in this table."""
     return {row.name: values[row.name] for row in table if row.name in values}
 
 
 def per_joint(name: str, values: tuple[float, ...], order: NDArray[np.intp]) -> Array:
     """Read-only array per joint of the model from one number or a list in the order of parameter `joints`.
 
-    `order[i]`: where the i-th joint of the model stands in that list.
+    `order[i]`: index of the model's i-th joint in that list.
     """
     if len(values) not in (1, len(order)):
         raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per joint)")

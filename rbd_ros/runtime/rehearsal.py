@@ -1,7 +1,8 @@
-"""Rehearsal: the configuration of a real arm, run unchanged against a simulated arm that behaves like it.
+"""Rehearsal: the unchanged configuration of a real arm, run against a simulated arm.
 
-What there is no receiver for here is replaced, and named: adapters `lbr` and `jtc` and node `effort_annotator` by
-adapter `forward_command` of node `feedforward`; behind the annotator with the gains of its joint_trajectory_controller.
+Outputs without a receiver in the simulation are replaced, and the replacement is reported: adapters `lbr` and `jtc` and
+node `effort_annotator` by adapter `forward_command` of node `feedforward`; for the annotator, with the gains of its
+joint_trajectory_controller.
 """
 from __future__ import annotations
 
@@ -24,25 +25,25 @@ from .parameters import select, validate
 from .robot import joint_order, load_model
 
 Values = dict[str, Any]
-ROTORS = 0.1    # kg m^2 after the gears, where nobody says: that of the Panda and the UR5e in the MuJoCo Menagerie
+ROTORS = 0.1    # kg m^2 behind the gears, the default: that of the Panda and the UR5e in the MuJoCo Menagerie
 MARGIN = 0.1    # rad or m: a joint with a stop nearer to 0 starts in the middle of its range
-# Of each configuration that comes with the package: a description of the arm (of a sample, or of package
-# example-robot-data), how its joints are called in the configuration, and what it has beyond the arm.
+# For each configuration of the package: a description of the arm (a sample, or a file of package
+# example-robot-data), the replacement of its joint names, and parameters required by the description.
 SAMPLES: dict[str, tuple[str, tuple[str, str], Values]] = {
     "ur": ("ur_description/urdf/ur5_robot.urdf", ("", ""), {}),
     "franka": ("panda_description/urdf/panda.urdf", ("panda_", "fr3_"), {}),
     "iiwa_lbr": ("iiwa", ("joint_", "lbr_A"), {}),
     **dict.fromkeys(("generic_effort", "generic_jtc", "generic_annotator"),
                     ("z1_description/urdf/z1.urdf", ("", ""), {"locked.joints": ["jointGripper"]}))}
-TAKEN = ("forward_command", "joint_state")    # adapters that node simulator has a receiver for
+TAKEN = ("forward_command", "joint_state")    # adapters with a receiver in node simulator
 NO_HANDOVER: Values = {"handover.controller_manager": "", "handover.activate": [""], "handover.deactivate": [""]}
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """description: text of the URDF; model: what node feedforward makes of it; robot: parameters of node simulator;
-    given: those of node feedforward in the file; replaced: what counts instead of them; values: all that its logic has;
-    notes: what differs from the real arm.
+    """description: URDF text; model: that of node feedforward; robot: parameters of node simulator; given: parameters
+    of node feedforward in the file; replaced: their replacements; values: all validated parameters; notes: differences
+    from the real arm.
     """
 
     description: str
@@ -55,21 +56,21 @@ class Rehearsal:
 
 
 def parameters_of(path: Path, node: str) -> Values:
-    """Those for this node in a ROS parameter file: under its name and under /**."""
+    """Parameters of a node in a ROS parameter file: under its name and under /**."""
     tree, source = read_yaml(path, "parameters")
-    found: Values = {}
+    parameters: Values = {}
     for section in ("/**", node, f"/{node}", f"/**/{node}"):
-        given = tree.get(section, {}) if isinstance(tree, Mapping) else {}
-        found |= given.get("ros__parameters", {}) if isinstance(given, Mapping) else {}
-    if not found:
+        section_values = tree.get(section, {}) if isinstance(tree, Mapping) else {}
+        parameters |= section_values.get("ros__parameters", {}) if isinstance(section_values, Mapping) else {}
+    if not parameters:
         raise RbdError(f"{source} has no parameters for node {node}: expected `/**: ros__parameters:`")
-    return found
+    return parameters
 
 
 def rehearse(config: Path, urdf: str | os.PathLike[str] | None = None, like: Path | None = None) -> Rehearsal:
-    """What to start for this file, with the arm of this description; None: the sample for a shipped file. like: the
-    configuration (default: this one) beside which `rehearsal/` says what the robot does, and `controllers/` what gains
-    its controller has, in files of the same name.
+    """The rehearsal of configuration file `config` with the arm `urdf`; None: the sample of a shipped configuration.
+    like: configuration (default: `config`) beside which folders `rehearsal/` and `controllers/` have the behaviour of
+    the robot and the gains of its controller, in files of the same name.
     """
     like = like or config
     given, notes = parameters_of(config, "feedforward"), []
@@ -80,25 +81,25 @@ def rehearse(config: Path, urdf: str | os.PathLike[str] | None = None, like: Pat
     else:
         text, _ = read_text(urdf)
         description = text if isinstance(text, str) else text.decode("utf-8", "replace")
-    own = like.parent / "rehearsal" / like.name
-    robot = parameters_of(own, "simulator") if own.is_file() else {
+    behaviour = like.parent / "rehearsal" / like.name
+    robot = parameters_of(behaviour, "simulator") if behaviour.is_file() else {
         name: given[name] for name in ("robot_compensates",) if name in given}
-    if not own.is_file():
-        notes.append(f"there is no {own}: the robot compensates what {config.name} says, and never stops itself")
+    if not behaviour.is_file():
+        notes.append(f"there is no {behaviour}: the robot compensates what {config.name} says, and never stops itself")
     adapters = [name for name in given.get("adapters", []) if name]
-    others = [name for name in adapters if name not in TAKEN]
+    replaced_adapters = [name for name in adapters if name not in TAKEN]
     annotated = "adapters" not in given
     if "forward_command" in adapters:
         robot["controller"] = given.get("forward_command.controller", "effort_controller")
     robot.setdefault("controller", "effort_controller")
-    if others or annotated:
-        names = "node effort_annotator" if annotated else f"adapter {', '.join(others)}"
+    if replaced_adapters or annotated:
+        names = "node effort_annotator" if annotated else f"adapter {', '.join(replaced_adapters)}"
         notes.append(f"{names} is left out" if "forward_command" in adapters else
                      f"{names} is replaced by adapter forward_command" + " of node feedforward" * annotated)
         replaced |= {"adapters": ["forward_command"], "forward_command.controller": robot["controller"]}
         if annotated:
             replaced["feedforward"] = "full"
-    if annotated:    # what follows the trajectory there
+    if annotated:    # the feedback of joint_trajectory_controller
         gains = _controller_gains(like, given["joints"])
         if gains:
             notes.append(f"the gains of controllers/{like.name} count, which joint_trajectory_controller has")
@@ -122,29 +123,29 @@ def rehearse(config: Path, urdf: str | os.PathLike[str] | None = None, like: Pat
 
 
 def _sample(name: str) -> tuple[str, Values]:
-    """Text of the description for a configuration that comes with the package, and what it needs."""
+    """Text of the sample description of a shipped configuration, and parameters required by it."""
     if name not in SAMPLES:
         raise RbdError(f"there is no sample description for '{name}': give the URDF of your arm; samples are for "
                        f"{', '.join(SAMPLES)}")
-    where, (old, new), more = SAMPLES[name]
-    if "/" not in where:
-        path = sample_path(where)
+    source, (old, new), more = SAMPLES[name]
+    if "/" not in source:
+        path = sample_path(source)
     else:
         try:
-            found = [Path(str(file.locate())) for file in files("example-robot-data") or ()
-                     if str(file).endswith(where)]
+            paths = [Path(str(file.locate())) for file in files("example-robot-data") or ()
+                     if str(file).endswith(source)]
         except PackageNotFoundError:
-            found = []
-        if not found:
+            paths = []
+        if not paths:
             raise RbdError(f"the description for '{name}' is in the Python package example-robot-data, which is not "
                            "installed: install it, or give the URDF of your arm")
-        path = found[0]
+        path = paths[0]
     text = path.read_text(encoding="utf-8")
     return text.replace(f'"{old}', f'"{new}') if old else text, dict(more)
 
 
 def _controller_gains(config: Path, joints: list[str]) -> Values:
-    """Gains of the joint_trajectory_controller in the file of controllers beside it; none without such a file."""
+    """Gains of joint_trajectory_controller in the controller file beside `config`; empty without such a file."""
     path = config.parent / "controllers" / config.name
     tree = read_yaml(path, "controllers")[0] if path.is_file() else {}
     for section in tree.values():

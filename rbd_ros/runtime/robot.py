@@ -1,4 +1,4 @@
-"""From parameter values to the model that a node computes with: gravity, locked joints, rotors, load, order."""
+"""The model of a node from its parameters: gravity, locked joints, rotors, load, order of joints."""
 from __future__ import annotations
 
 import warnings
@@ -17,7 +17,7 @@ from ..core.model.robot_model import RobotModel
 from .parameters import Parameter, Table, per_joint
 
 Array = NDArray[np.float64]
-MOST_COORDINATES = 1000    # of a robot that a node computes with: a check of its mass matrix takes their cube
+MOST_COORDINATES = 1000    # of a node's robot: the check of its mass matrix takes O(n³)
 
 ROBOT_TABLE: Table = (
     Parameter("gravity", "numbers", (0.0, 0.0, -9.81), "Acceleration of gravity in the axes of the world, m/s²: "
@@ -44,19 +44,19 @@ PAYLOAD_TABLE: Table = (
 
 
 def turned(gravity: Sequence[float], mounting: Array) -> Array:
-    """Gravity (3,) in the axes of the root link, whose axes are the columns of `mounting` (3, 3) in the world."""
+    """Gravity (3,) in axes of the root link; columns of `mounting` (3, 3): axes of the root link in the world."""
     return np.asarray(gravity) if np.array_equal(mounting, np.eye(3)) else mounting.T @ gravity
 
 
 def joints_row(lists: str) -> Parameter:
-    """Parameter `joints`, which is the order of these lists."""
+    """Parameter `joints`, the order of the named lists."""
     return Parameter("joints", "strings", (), f"Order of {lists}. Empty: the order of the model, which is logged at "
                      "configuration.", read_only=True)
 
 
 def joint_order(names: tuple[str, ...], model: RobotModel) -> tuple[tuple[str, ...], NDArray[np.intp],
                                                                      NDArray[np.intp]]:
-    """The names; indices from model order to theirs; and the inverse of these."""
+    """The joint names; the permutation from model order to their order; and its inverse."""
     names = names or model.joint_names
     for name in names:
         if name not in model.joint_names:
@@ -69,7 +69,7 @@ def joint_order(names: tuple[str, ...], model: RobotModel) -> tuple[tuple[str, .
 
 
 def load_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
-    """The model of a URDF text or path under the parameters, and warnings about it. Raises `RbdError`."""
+    """The model of a URDF text or path with these parameters, and warnings. Raises `RbdError`."""
     gravity, locked = turned(values["gravity"], from_rpy(values["mounting.rpy"])), values["locked.joints"]
     positions = values["locked.positions"]
     if locked and len(positions) not in (1, len(locked)):
@@ -89,7 +89,7 @@ def load_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel,
 
 
 def _zero_limits(model: RobotModel, override: Sequence[float] | None) -> list[str]:
-    """What counts where the description limits the effort to 0; without an override a torque node refuses the model."""
+    """Warnings for effort limits of 0 in the description; without an override a torque node rejects the model."""
     names = [name for name, limit in zip(model.velocity_names, model.effort_limit, strict=True) if limit == 0.0]
     if not names or (override is not None and not np.any(np.asarray(override) > 0.0)):
         return []

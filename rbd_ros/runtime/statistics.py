@@ -8,10 +8,10 @@ from .live_numbers import LiveNumbers, Number
 
 
 class CycleStatistics(LiveNumbers):
-    """Latency and rate of the last `window` cycles. One cycle: a joint state received, its effort published.
+    """Latency and rate of the last `window` cycles. A cycle: a joint state is received, and its effort published.
 
-    A deadline miss is an effort published later than `period` after its state was received; a late state comes more
-    than two periods after the one before. `period` (s): 1/`rate`, or measured (mean of the intervals) if `rate` is 0.
+    A deadline miss is an effort published more than `period` after the reception of its state; a late state comes more
+    than two periods after the previous one. `period` (s): 1/`rate`, or the mean of the intervals if `rate` is 0.
     """
 
     period, last, _mean = (Number(CYCLES, name) for name in ("period", "last", "mean"))
@@ -23,15 +23,15 @@ class CycleStatistics(LiveNumbers):
         self.cycles = self.deadline_misses = self.late_states = 0
 
     def received(self, now: float) -> None:
-        """A valid joint state arrived at `now` (s, steady)."""
+        """Record a valid joint state received at `now` (s, steady)."""
         self.late_states += bool(cycle_received_entry.call(self._numbers, now))
 
     def is_late(self, now: float) -> bool:
-        """Whether no state came for more than two periods, as far as the period is known."""
+        """Whether no state came for more than two periods; False while the period is unknown."""
         return bool(self.last and self.period and now - self.last > 2.0 * self.period)
 
     def published(self, latency: float) -> None:
-        """The effort of that state left `latency` seconds after the state was received."""
+        """Record the effort of the last state, published `latency` seconds after the state's reception."""
         self._latency[self.cycles % len(self._latency)] = latency
         self.cycles += 1
         if self.period and latency > self.period:

@@ -1,7 +1,7 @@
 """Force-torque sensors at joints, fixed ones included: names and readings.
 
-As Gazebo's sensor by default and a real one at a wrist, it shows what the child link exerts on the parent link, in the
-frame of the child link, about its origin: at rest, the weight of what hangs on it; pushed, the push.
+A reading is the wrench of the child link on the parent link, in the frame of the child link about its origin, as by
+default in Gazebo and for real sensors at a wrist: at rest, the weight of the links behind; with contact, its force.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRENCH_JOINTS = Parameter(
 
 
 class WrenchSensor(NamedTuple):
-    """At this joint: the name of its topic, the link whose frame it has, and where that is in `body_names` (`link`)."""
+    """A sensor at a joint: name of its topic, link of its frame, and index of that link in `body_names` (`link`)."""
 
     joint: str
     topic: str
@@ -33,28 +33,28 @@ class WrenchSensor(NamedTuple):
 
 
 def sensor_topic(joint: str) -> str:
-    """Where the sensor at a joint publishes. Characters that topics do not take become underscores."""
+    """Topic of the sensor at a joint. Characters invalid in topics become underscores."""
     return "~/wrench/" + re.sub(r"_+", "_", re.sub(r"\W|^(?=\d)", "_", joint, flags=re.ASCII))
 
 
 def wrench_sensors(names: tuple[str, ...], model: RobotModel) -> tuple[WrenchSensor, ...]:
-    """The sensors of parameter `wrench_joints`; `RbdError` says what is wrong."""
+    """The sensors of parameter `wrench_joints`; raises `RbdError`."""
     children = {joint.name: joint.child for joint in model.description.joints}
-    found: dict[str, WrenchSensor] = {}
+    sensors: dict[str, WrenchSensor] = {}
     for name in names:
         if name not in children:
             raise unknown_name("joint in parameter 'wrench_joints':", name, children)
         topic = sensor_topic(name)
-        if topic in found:
-            raise RbdError(f"parameter 'wrench_joints': joints '{found[topic].joint}' and '{name}' would share the "
+        if topic in sensors:
+            raise RbdError(f"parameter 'wrench_joints': joints '{sensors[topic].joint}' and '{name}' would share the "
                            f"topic {topic}")
-        found[topic] = WrenchSensor(name, topic, children[name], model.body_index(children[name]))
-    return tuple(found.values())
+        sensors[topic] = WrenchSensor(name, topic, children[name], model.body_index(children[name]))
+    return tuple(sensors.values())
 
 
 def readings(model: RobotModel, sensors: tuple[WrenchSensor, ...], q: Array, v: Array, a: Array,
              wrenches: Any) -> Array | None:
-    """Readings of the sensors (n, 6), moment first, under external wrenches; None where that would not be finite."""
+    """Readings of the sensors (n, 6), moment first, under external wrenches; None if non-finite."""
     try:
         return -joint_wrenches(model, q, v, a, wrenches)[[sensor.link for sensor in sensors]]
     except RbdError:

@@ -1,4 +1,4 @@
-"""Torques against their limits as bars, and positions: numbers → HTML."""
+"""HTML of torques relative to their limits as bars, and of positions."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from ..core.model.inertia import Array
 from ..core.model.joints import is_driven
 from ..core.model.robot_model import RobotModel
 
-FULL, NEAR = 1.0, 0.8      # of the limit: from here on red, amber
+FULL, NEAR = 1.0, 0.8      # shares of the limit from which bars are red, amber
 COLOURS = {"good": "#0072b2", "near": "#e69f00", "over": "#d62728", "unlimited": "#8a8f98", "unknown": "#8a8f98"}
 CSS = "display:grid;gap:2px 6px;align-items:center;font:12px/1.25 system-ui,sans-serif;padding:4px 10px"
 HEAD = '<div style="font:600 13px system-ui,sans-serif;padding:6px 10px 2px">{}</div>'
@@ -23,7 +23,7 @@ TRACK = "position:relative;height:12px;background:rgba(128,136,148,0.22);border-
 
 @dataclass(frozen=True)
 class Bar:
-    """A torque (N m, or N) and its limit, inf or 0 for none. second: another one shown as a line, NaN for none."""
+    """A torque (N m, or N) and its limit, inf or 0 for none. second: another torque, shown as a line, NaN for none."""
 
     name: str
     effort: float
@@ -33,7 +33,7 @@ class Bar:
 
     @property
     def share(self) -> float:
-        """|effort| / limit; NaN where there is no limit."""
+        """|effort| / limit; NaN without a limit."""
         return abs(self.effort) / self.limit if 0.0 < self.limit < np.inf else float("nan")
 
     @property
@@ -57,14 +57,14 @@ def bars_of(model: RobotModel, effort: Array, second: Array | None = None,
 
 
 def shown_coordinates(model: RobotModel, passive: Collection[str]) -> list[int]:
-    """Velocity coordinates that have a bar."""
+    """Velocity coordinates with a bar."""
     return [i for i, (name, driven) in enumerate(zip(model.velocity_names, driven_of(model), strict=True))
             if driven and name not in passive]
 
 
 @dataclass(frozen=True)
 class Place:
-    """A coordinate of q that is an angle or a length: its index in q, and whether it is an angle."""
+    """An angle or length in q: its index, and whether it is an angle."""
 
     name: str
     at: int
@@ -95,19 +95,19 @@ def driven_of(model: RobotModel) -> list[bool]:
 
 def rate_lengths(model: RobotModel) -> list[bool]:
     """Per velocity coordinate whether its effort is a force."""
-    found: list[bool] = []
+    flags: list[bool] = []
     for joint in model.joints:
         if joint.nq == 7 and joint.nv == 6:    # free: v = (ω, v)
-            found += [False] * 3 + [True] * 3
+            flags += [False] * 3 + [True] * 3
         elif joint.nq == joint.nv:
-            found += [bool(length) for length in model._is_length[joint.idx_q:joint.idx_q + joint.nq]]
+            flags += [bool(length) for length in model._is_length[joint.idx_q:joint.idx_q + joint.nq]]
         else:
-            found += [False] * joint.nv
-    return found
+            flags += [False] * joint.nv
+    return flags
 
 
 def html(bars: Sequence[Bar], title: str, note: str = "", lost: bool = False) -> str:
-    """A table of bars. lost: drawn grey, as what is no longer known."""
+    """A table of bars. lost: grey, for outdated values."""
     scale = max((abs(bar.effort) for bar in bars if bar.state == "unlimited"), default=0.0) or 1.0
     over = sum(bar.state == "over" for bar in bars)
     head = HEAD.format(escape(title) + (
@@ -127,9 +127,9 @@ def _row(bar: Bar, scale: float, lost: bool) -> str:
     share = f"{100.0 * bar.share:.0f} %" if np.isfinite(bar.share) else "–" if known else ""
     line = ""
     if np.isfinite(bar.second):
-        at = 50.0 + 50.0 * min(max(bar.second / reach, -1.0), 1.0)
+        position = 50.0 + 50.0 * min(max(bar.second / reach, -1.0), 1.0)
         line = (f'<div title="commanded {bar.second:.4g} {bar.unit}" style="position:absolute;'
-                f'left:calc({at:.1f}% - 1px);width:2px;top:-2px;bottom:-2px;background:currentColor"></div>')
+                f'left:calc({position:.1f}% - 1px);width:2px;top:-2px;bottom:-2px;background:currentColor"></div>')
     value = f"{_short(bar.effort)} {bar.unit}" if known and not lost else "–"
     mark, colour = (" !", COLOURS["over"]) if bar.state == "over" else ("", "inherit")
     return (f'<div style="{NAME}">{escape(bar.name)}</div>'

@@ -1,4 +1,4 @@
-"""A scene onto a viser server: everything of one robot is below one name in its tree."""
+"""Drawing of a scene on a viser server; all parts of a robot are below one name in its tree."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ OPEN = (214, 39, 40)
 
 
 def wxyz(R: Array) -> Array:
-    """A rotation (3, 3) as viser takes it."""
+    """Quaternion w, x, y, z of a rotation (3, 3), for viser."""
     x, y, z, w = to_quaternion(R)
     return np.array([w, x, y, z])
 
@@ -31,13 +31,13 @@ def rgb(colour: Colour) -> tuple[int, int, int]:
 
 
 def place_of(name: str, link: str) -> str:
-    """Where a link is in viser's tree below `name`: one step, whatever the link's name; "a/b" is no part of "a"."""
+    """Path of a link in viser's tree, one level below `name`: slashes in the link's name are escaped."""
     return f"{name}/links/{quote(link, safe='')}"
 
 
 class Drawing:
-    """One robot. name: below it everything is in the tree. tint: one colour for all shapes; offset (3,): where the
-    world's origin is drawn, m; only: links whose shapes are drawn, and nothing but these (a ghost).
+    """Drawing of one robot. name: root of its tree. tint: one colour for all shapes; offset (3,): position of the
+    world's origin, m; only: draw only the shapes of these links (a ghost).
     """
 
     def __init__(self, server: Any, scene: Scene, name: str = "/robot", tint: Colour | None = None,
@@ -62,7 +62,7 @@ class Drawing:
             self._weigh()
 
     def _weigh(self) -> None:
-        """Boxes of inertia and centres of mass, not shown yet."""
+        """Add boxes of inertia and centres of mass, initially hidden."""
         name, scene, api = self._name, self.scene, self._server.scene
         self._boxes = [self._add(f"{place_of(name, box.link)}/inertia", box.shape) for box in scene.boxes]
         self._masses = [self._mass(box) for box in scene.boxes]
@@ -93,7 +93,7 @@ class Drawing:
             position=box.pose[:3, 3], color=(213, 94, 0) if box.problem else (20, 20, 20), cast_shadow=False)
 
     def move(self, q: Array) -> Array:
-        """To a configuration; returns the poses (nb, 4, 4) of the links."""
+        """Move to a configuration; returns the poses (nb, 4, 4) of the links."""
         poses = self.scene.poses(q)
         for i, (handle, pose) in enumerate(zip(self._links, poses, strict=True)):
             old = self._poses[i]
@@ -119,7 +119,7 @@ class Drawing:
             handle.visible = visible
 
     def fade(self, opacity: float | None) -> None:
-        """Geometry half transparent, to see what is within; None as described."""
+        """Set the opacity of the geometry; None: as described."""
         for handle, shape in zip(self._shapes, self._drawn, strict=True):
             handle.opacity = shape.colour[3] if opacity is None else opacity
 
@@ -133,14 +133,14 @@ class Drawing:
                 link = subject if subject in self.scene.model.body_names else specs.get(subject)
                 if link is not None:
                     by_link.setdefault(link, []).append(finding)
-        for link, found in by_link.items():
-            topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in found)
+        for link, about in by_link.items():
+            topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in about)
             self._labels.append(self._server.scene.add_label(
                 f"{place_of(self._name, link)}/finding", f"{link}, {', '.join(topics)}", font_screen_scale=0.8,
                 anchor="center-left", position=middles.get(link, np.zeros(3)), visible=False))
 
     def tie(self, found: Sequence[Tie], visible: bool) -> None:
-        """Loops and contacts; what is open is red, with its name and a line over the gap."""
+        """Draw loops and contacts; open ones in red, with name and a line over the gap."""
         for tie in found:
             if tie.name not in self._ties:
                 self._ties[tie.name] = self._new_tie(tie)
@@ -161,12 +161,12 @@ class Drawing:
             label.position = there.first
 
     def _new_tie(self, tie: Tie) -> tuple[Any, ...]:
-        api, at, size = self._server.scene, f"{self._name}/ties/{quote(tie.name, safe='')}", self.scene.size
-        return (api.add_icosphere(f"{at}/point", radius=0.022 * size, color=TIE[tie.kind]),
-                api.add_cylinder(f"{at}/axis", radius=0.006 * size, height=0.14 * size, color=TIE[tie.kind]),
-                api.add_line_segments(f"{at}/gap", np.zeros((1, 2, 3), dtype=np.float32), np.array(OPEN),
+        api, path, size = self._server.scene, f"{self._name}/ties/{quote(tie.name, safe='')}", self.scene.size
+        return (api.add_icosphere(f"{path}/point", radius=0.022 * size, color=TIE[tie.kind]),
+                api.add_cylinder(f"{path}/axis", radius=0.006 * size, height=0.14 * size, color=TIE[tie.kind]),
+                api.add_line_segments(f"{path}/gap", np.zeros((1, 2, 3), dtype=np.float32), np.array(OPEN),
                                       thickness=3.0, thickness_units="screen"),
-                api.add_label(f"{at}/name", tie.name, font_screen_scale=0.8, anchor="top-left"))
+                api.add_label(f"{path}/name", tie.name, font_screen_scale=0.8, anchor="top-left"))
 
 
 def ground(server: Any, width: float, height: float) -> None:
@@ -178,8 +178,8 @@ def ground(server: Any, width: float, height: float) -> None:
 
 def place_camera(camera: Any, low: Array, high: Array, direction: Sequence[float] = (0.8, -0.8, 0.42),
                  farness: float = 1.2) -> None:
-    """Let a camera, of one browser or the first of all, look at a box (m) from this direction, from so many of its
-    diagonals away.
+    """Point a camera (of one browser, or the initial one) at a box (m) from this direction. farness: distance in
+    diagonals of the box.
     """
     middle, reach = 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 0.2)
     camera.position = tuple(middle + farness * reach * np.array(direction))

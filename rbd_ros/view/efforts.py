@@ -1,4 +1,4 @@
-"""The torques that the bars show: against gravity at rest, with closed loops where there are any."""
+"""Torques of the bars: against gravity at rest, with closed loops if any."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -15,8 +15,7 @@ from .bars import driven_of
 
 
 def passive_of(model: RobotModel, actuated: Sequence[str]) -> frozenset[str]:
-    """Coordinates (of `velocity_names`) without a motor: floating joints; where some joints or coordinates are named,
-    all others.
+    """Coordinates (of `velocity_names`) without a motor: floating joints; if `actuated` is not empty, all others.
     """
     for name in actuated:
         if name not in (*model.joint_names, *model.velocity_names):
@@ -29,13 +28,13 @@ def passive_of(model: RobotModel, actuated: Sequence[str]) -> frozenset[str]:
 
 def holding_effort(model: RobotModel, constraints: ConstraintSet, passive: Collection[str],
                    q: Array) -> tuple[Array, str]:
-    """(nv,) that holds the robot at rest at q, and what is to be said about it."""
+    """Efforts (nv,) that hold the robot at rest at q, and a note about them."""
     if not constraints.size:
         return gravity_effort(model, q), ""
     zero = np.zeros(model.nv)
     actuated = [name for name in model.velocity_names if name not in passive]
     try:
-        found = constrained_inverse_dynamics(model, constraints, q, zero, zero, actuated, check_acceleration=False)
-        return found.effort, ""
+        solution = constrained_inverse_dynamics(model, constraints, q, zero, zero, actuated, check_acceleration=False)
+        return solution.effort, ""
     except RbdError:
         return gravity_effort(model, q), "of the open tree: these motors alone cannot hold it here"

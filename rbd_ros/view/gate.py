@@ -1,7 +1,7 @@
-"""Who may do what in the page of the view: its own addresses, a token for what changes something, and the stop for all.
+"""Access control of the view's page: own addresses only, a token for changes, and the stop button for everyone.
 
-A browser lets every page connect to a WebSocket on this machine, under any name that leads here, and viser does not
-look at who asks. So each connection is judged here, before viser sees it, and so is each message that it sends.
+A browser lets every page connect to a WebSocket on this machine, under any name that resolves to it, and viser does not
+check the origin. Each connection and each message is therefore checked here before it reaches viser.
 """
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..core.errors import RbdError
 
 HERE = ("127.0.0.1", "localhost", "::1")    # this machine alone
 CAMERA, CHANGE = "ViewerCameraMessage", "GuiUpdateMessage"
-LARGEST = 2**16    # bytes of a message: a browser sends where a slider is
-IS_GUEST: ContextVar[bool] = ContextVar("rbd_view_guest", default=True)    # whether who is served now lacks the token
+LARGEST = 2**16    # bytes of a message from a browser, such as a slider's value
+IS_GUEST: ContextVar[bool] = ContextVar("rbd_view_guest", default=True)    # whether the present client lacks the token
 
 
 class Gate:
-    """host: the address that is served; allowed: further names or addresses under which the page may be asked for.
+    """host: the served address; allowed: further names or addresses accepted for the page.
 
-    `token` is the first part of the path of the link. Who has it may move all controls; a guest looks around, and
-    moves those that are `opened`. No one gets anything else of viser: its public tunnel, uploads, other properties.
+    `token` is the first part of the link's path. Clients with the token may use all controls; guests may look around
+    and use controls passed to `open`. Other features of viser (public tunnel, uploads, other properties) are blocked.
     """
 
     def __init__(self, host: str, allowed: Iterable[str] = ()) -> None:
@@ -34,28 +34,28 @@ class Gate:
         self._opened: set[str] = set()
 
     def open(self, control: Any) -> Any:
-        """Let guests use a control of viser, too; returns it."""
+        """Allow guests to use a control of viser; returns it."""
         self._opened.add(control._impl.uuid)
         return control
 
     def is_own(self, asked: str, origin: str | None, local: str) -> bool:
-        """Whether a request comes from the page itself. asked, origin: its headers Host and Origin (only browsers send
-        it); local: the address of this machine that it came to. Other names that lead here (DNS rebinding) are not own.
+        """Whether a request comes from the page itself. asked, origin: headers Host and Origin (sent by browsers only);
+        local: the local address of the connection. Other names that resolve here (DNS rebinding) are rejected.
         """
         try:
             return (_host(urlsplit(f"//{asked}").hostname or "") in {*self._hosts, _host(local)}
                     and (origin is None or urlsplit(origin).netloc == asked))
-        except ValueError:    # of brackets that do not match
+        except ValueError:    # for unmatched brackets
             return False
 
     def claim(self, path: str) -> str | None:
-        """What is asked for, without the token; None without the right one."""
+        """The requested path without the token; None without the right token."""
         first, _, rest = path.lstrip("/").partition("/")
         first, mark, query = first.partition("?")
         return f"/{rest}{mark}{query}" if secrets.compare_digest(first.encode(), self.token.encode()) else None
 
     def admits(self, raw: Any, guest: bool) -> bool:
-        """Whether viser gets this message."""
+        """Whether a message is passed to viser."""
         import msgspec
 
         try:
@@ -68,7 +68,7 @@ class Gate:
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """Servers that viser starts in here are behind this gate. viser has no argument for it."""
+        """Context in which servers started by viser are protected by this gate; viser has no option for it."""
         from websockets.asyncio import server as websockets
 
         serve_any = websockets.serve
@@ -108,7 +108,7 @@ class Gate:
 
 
 def checked_name(name: str) -> Any:
-    """A name or address of `--allow-host`, as it is compared."""
+    """A name or address of `--allow-host`, normalised for comparison."""
     try:
         if ":" in name:
             ipaddress.ip_address(name)
@@ -120,7 +120,7 @@ def checked_name(name: str) -> Any:
 
 
 def _host(name: str) -> Any:
-    """An address as such, an IPv4 one also where it is written as IPv6; any other name in lower case."""
+    """An IP address (IPv4-mapped IPv6 as IPv4); any other name in lower case."""
     try:
         address = ipaddress.ip_address(name.strip("[]").partition("%")[0])
         return getattr(address, "ipv4_mapped", None) or address

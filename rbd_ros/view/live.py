@@ -1,4 +1,4 @@
-"""A running node in the view: its torques, mode, rejections and latency, with a button that stops it."""
+"""A running node in the view: torques, mode, rejections and latency, with a stop button."""
 from __future__ import annotations
 
 import time
@@ -15,24 +15,24 @@ from .robot_view import RobotView
 MODES = {"running": "#009e73", "ramp_in": "#0072b2", "ramp_out": "#0072b2", "waiting": "#d98200", "stale": "#d62728",
          "stopped": "#d62728", "inactive": "#8a8f98"}
 STOP = "EMERGENCY STOP"
-FADED = 0.25    # opacity of a robot whose pose is not known
+FADED = 0.25    # opacity of a robot with outdated pose
 
 
 class Source(Protocol):
-    """Who talks to the node."""
+    """Connection to the node."""
 
     def poll(self, observed: ObservedRobot) -> None:
-        """Hand over what has come."""
+        """Pass received messages to `observed`."""
 
     def emergency_stop(self) -> str:
-        """Stop the robot; says what was done."""
+        """Stop the robot; returns a message."""
 
     def reset(self, tell: Callable[[str], object]) -> None:
-        """Release the stop; tell gets what came of it."""
+        """Release the stop; `tell` is called with the result."""
 
 
 class LiveView:
-    """`step` is to be called some thirty times a second, in one thread."""
+    """View of a running node; call `step` some thirty times per second, in one thread."""
 
     def __init__(self, view: RobotView, source: Source, observed: ObservedRobot,
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,29 +52,29 @@ class LiveView:
         self.step()
 
     def step(self) -> None:
-        """Take what has come, and show it."""
+        """Take received messages, and show them."""
         self._source.poll(self._observed)
-        seen = self._observed.at(self._clock())
-        faded = bool(seen.lost)
+        latest = self._observed.at(self._clock())
+        faded = bool(latest.lost)
         if faded != self._faded:
             with self._view.lock:
                 self._view.drawing.fade(FADED if faded else None)
             self._faded = faded
         with self._view.lock, self._view.server.atomic():
-            if seen.reference is not None:
-                self._ghost.move(seen.reference)
-            if self._haunts != (seen.reference is not None):
+            if latest.reference is not None:
+                self._ghost.move(latest.reference)
+            if self._haunts != (latest.reference is not None):
                 self._haunts = not self._haunts
                 self._ghost.show("shapes", self._haunts)
-        only_command = not np.isfinite(seen.measured).any()
-        if seen.q is not None and not seen.lost:
-            fill, line = (seen.commanded, None) if only_command else (seen.measured, seen.commanded)
-            self._view.move(seen.q, fill, line, "Commanded torque" if only_command else
+        only_command = not np.isfinite(latest.measured).any()
+        if latest.q is not None and not latest.lost:
+            fill, line = (latest.commanded, None) if only_command else (latest.measured, latest.commanded)
+            self._view.move(latest.q, fill, line, "Commanded torque" if only_command else
                             "Measured torque (line: commanded)")
         else:
             none = np.full(self._view.model.nv, np.nan)
-            self._view.move(self._view.q, none, None, "Torque: LOST", seen.lost, lost=True)
-        content = status_html(seen, self._observed.node, self._said)
+            self._view.move(self._view.q, none, None, "Torque: LOST", latest.lost, lost=True)
+        content = status_html(latest, self._observed.node, self._said)
         if content != self._shown:
             self._status.content = self._shown = content
 
@@ -83,7 +83,7 @@ class LiveView:
 
 
 def stop_button(server: Any) -> Any:
-    """A large button over all else at the bottom of the page, in a window of viser that is neither moved nor folded."""
+    """A large button above all else at the bottom of the page, in a fixed window of viser."""
     panel = server.gui.add_panel()
     with panel.add_tab(STOP):
         button = server.gui.add_button(STOP, color=(200, 20, 20))
@@ -101,7 +101,7 @@ def stop_button(server: Any) -> Any:
 
 
 def status_html(seen: Observation, node: str, said: str) -> str:
-    """Mode, latency, rate and rejections; what is not known is not shown."""
+    """Mode, latency, rate and rejections; unknown values are omitted."""
     rows = [("node", escape(node))]
     chip = '<b style="background:{};color:#fff;border-radius:3px;padding:2px 8px">{}</b>'
     if seen.silent:

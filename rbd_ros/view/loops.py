@@ -17,13 +17,13 @@ from ..core.model.robot_model import RobotModel
 from ..core.model.surfaces.contacts import RollingContact, SlidingContact
 from .bars import COLOURS, CSS, HEAD, NAME, RIGHT
 
-CLOSED = 1e-6     # m: what is farther apart is drawn as open
+CLOSED = 1e-6     # m: larger gaps are drawn as open
 
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """A constraint as it is drawn: between two points (3,) of the world, which coincide where it is closed; axes (3, 3)
-    there, z along the free axis of a hinge or the normal of a contact.
+    """Drawing of a constraint: two points (3,) of the world, equal if closed; axes (3, 3) at these, z along the free
+    axis of a hinge or the normal of a contact.
     """
 
     name: str
@@ -35,14 +35,14 @@ class Tie:
 
     @property
     def gap(self) -> float:
-        """m."""
+        """Distance of the points, m."""
         return float(np.linalg.norm(self.second - self.first))
 
 
 def ties(model: RobotModel, constraints: ConstraintSet, poses: Array) -> tuple[Tie, ...]:
-    """What can be drawn of the constraints, at the poses (nb, 4, 4) of the links."""
-    found = (_tie(model, name, constraints[name], poses) for name in constraints.names)
-    return tuple(tie for tie in found if tie is not None)
+    """The drawable constraints at the poses (nb, 4, 4) of the links."""
+    candidates = (_tie(model, name, constraints[name], poses) for name in constraints.names)
+    return tuple(tie for tie in candidates if tie is not None)
 
 
 def _tie(model: RobotModel, name: str, item: object, poses: Array) -> Tie | None:
@@ -61,7 +61,7 @@ def _tie(model: RobotModel, name: str, item: object, poses: Array) -> Tie | None
         body = at(item.first.link)
         try:
             point = closest_points(item.first, item.second, se3.inverse(body) @ at(item.second.link), name)
-        except RbdError:    # none that is unique here
+        except RbdError:    # no unique one in this pose
             return None
         p_1, p_2 = (body[:3, :3] @ p + body[:3, 3] for p in (point.point_1, point.point_2))
         return Tie(name, "rolling" if isinstance(item, RollingContact) else "sliding", p_1, p_2,
@@ -70,7 +70,7 @@ def _tie(model: RobotModel, name: str, item: object, poses: Array) -> Tie | None
 
 
 def ties_html(found: Sequence[Tie]) -> str:
-    """A list of them: closed, or how far open."""
+    """HTML list of ties: closed, or size of the gap."""
     rows = "".join(f'<div style="{NAME}">{escape(tie.name)}</div><div style="{RIGHT}'
                    + (f';color:{COLOURS["over"]}">open by {1e3 * tie.gap:.2f} mm' if tie.gap > CLOSED else '">closed')
                    + "</div>" for tie in found)
@@ -79,6 +79,6 @@ def ties_html(found: Sequence[Tie]) -> str:
 
 
 def held(constraints: ConstraintSet, name: str, value: float) -> ConstraintSet:
-    """The constraints, and one coordinate kept at a value."""
+    """The constraints with one coordinate fixed at a value."""
     named = [constraints[own] for own in constraints.names]
     return ConstraintSet([*named, JointCoupling({name: 1.0}, value, name="slider")])

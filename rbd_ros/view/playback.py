@@ -1,4 +1,4 @@
-"""Play, pause, speed: where a motion is at a time, and its controls in the browser."""
+"""Playback of a motion: position over time (play, pause, speed), and its controls in the browser."""
 from __future__ import annotations
 
 import threading
@@ -23,13 +23,13 @@ class Playback:
     _last: float = 0.0
 
     def play(self, now: float) -> None:
-        """Go on from here; from the start where it is at its end."""
+        """Continue; from the end, restart."""
         if self.position >= self.duration:
             self.position = 0.0
         self.playing, self._last = True, now
 
     def advance(self, now: float) -> float:
-        """The position at `now`; at the end it stops, or begins anew."""
+        """The position at `now`; at the end, stop or restart."""
         if self.playing:
             self.position += self.speed * (now - self._last)
             self._last = now
@@ -69,7 +69,7 @@ class Player:
             self._draw(t)
 
     def pause(self) -> None:
-        """Stop where it is, without drawing."""
+        """Stop at the present position, without drawing."""
         with self._lock:
             self.playback.playing = False
             self._button.label = "Play"
@@ -101,7 +101,7 @@ class Player:
                 playing = self.playback.playing
                 if playing:
                     t = self.playback.advance(begin)
-                if playing and (self._server.get_clients() or not self.playback.playing):    # someone looks
+                if playing and (self._server.get_clients() or not self.playback.playing):    # with clients
                     with self._server.atomic():
                         self._time.value = t
                         self._draw(t)

@@ -1,4 +1,4 @@
-"""A motion in the view: pose and bars of torque along it, with a ghost where it should have been."""
+"""A motion in the view: pose and torque bars along it, with a ghost at the reference."""
 from __future__ import annotations
 
 from typing import Any
@@ -41,7 +41,7 @@ def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
 
 
 def ghost_of(view: RobotView) -> Drawing:
-    """A second, transparent robot: where it should be."""
+    """A second, transparent robot at the reference."""
     return Drawing(view.server, view.scene, "/reference", GHOST, only=moving_links(view.model.description))
 
 

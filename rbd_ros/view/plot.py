@@ -1,4 +1,4 @@
-"""What is shown, over the last seconds: torques or positions of all joints, or of one."""
+"""Plot of the last seconds: torques or positions of all joints, or of one."""
 from __future__ import annotations
 
 import time
@@ -20,7 +20,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 
 
 class Plot:
-    """Its controls in the current container of `server.gui`. passive: coordinates without a motor."""
+    """Plot with controls in the current container of `server.gui`. passive: coordinates without a motor."""
 
     def __init__(self, server: Any, model: RobotModel, passive: Collection[str],
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,14 +37,14 @@ class Plot:
             control.on_update(lambda _: self.draw())
 
     def add(self, q: Array, effort: Array, second: Array | None) -> None:
-        """q (nq,), effort and second (nv,) that are shown now."""
+        """Add the shown values: q (nq,), effort and second (nv,)."""
         now = self._clock()
         self._samples.append((now, q, effort, np.full(self._model.nv, np.nan) if second is None else second))
         if self._chart.visible and now - self._drawn > PERIOD:
             self.draw()
 
     def curves(self) -> dict[str, Array]:
-        """By name: "s", backwards from now, and what is chosen."""
+        """Curves by name: "s" (time relative to now), and the chosen ones."""
         samples = [sample for sample in list(self._samples) if self._samples[-1][0] - sample[0] <= SPAN]
         t, q, effort, second = (np.array(column) for column in zip(*samples, strict=True))
         names, chosen = self._model.velocity_names, self._joint.value
@@ -61,7 +61,7 @@ class Plot:
         return curves
 
     def draw(self) -> None:
-        """Onto the page."""
+        """Draw the plot on the page."""
         shown = self._quantity.value != "nothing" and len(self._samples) > 0
         curves = self.curves() if shown else {}
         with self._server.atomic():

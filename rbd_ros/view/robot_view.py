@@ -20,7 +20,7 @@ from .plot import Plot
 from .scene import Scene, start_of
 from .sliders import Slider, moved, sliders_of, values_of
 
-CLEAR = 0.4    # opacity of geometry to look into
+CLEAR = 0.4    # opacity of transparent geometry
 SIDES = {"oblique": (0.8, -0.8, 0.42), "front": (1.3, 0.0, 0.1), "side": (0.0, -1.3, 0.1), "top": (-0.01, 0.0, 1.3)}
 
 
@@ -63,18 +63,18 @@ class RobotView:
         self.drawing.label(self.findings)
         self.move(self.q)
 
-    # ---- what is seen
+    # ---- display
 
     def move(self, q: Array, effort: Array | None = None, second: Array | None = None, title: str = "",
              note: str = "", lost: bool = False) -> None:
-        """Draw a configuration; effort (nv,) for the bars, by default what holds the robot there. second: the lines."""
+        """Draw a configuration; effort (nv,): of the bars, by default the holding effort. second: of the lines."""
         with self.lock, self.server.atomic():
             self.q = q
             poses = self.drawing.move(q)
             if self.constraints.size:
-                found = ties(self.model, self.constraints, poses)
-                self.drawing.tie(found, self._loops_shown)
-                self._tied.content = ties_html(found)
+                tied = ties(self.model, self.constraints, poses)
+                self.drawing.tie(tied, self._loops_shown)
+                self._tied.content = ties_html(tied)
             if effort is None:
                 effort, remark = holding_effort(self.model, self.constraints, self._passive, q)
                 title, note = title or "Gravity torque / limit", note or remark
@@ -88,14 +88,14 @@ class RobotView:
                 self._plot.add(q, effort, second)
 
     def set_sliders(self, q: Array) -> None:
-        """Let the sliders show a configuration."""
+        """Set the sliders to a configuration."""
         for handle, value in zip(self._handles, values_of(self.model, self._sliders, q), strict=True):
             handle.value = value
 
-    # ---- what the user does
+    # ---- user actions
 
     def slide(self, slider: Slider, value: float) -> None:
-        """A slider was moved: the robot goes there, and onto its closed loops."""
+        """Handle a moved slider: move the robot, and project it onto its closed loops."""
         with self.lock:
             self.on_slide()
             q, self._problem = self._closed(moved(self.q, slider, value), slider)
@@ -104,7 +104,8 @@ class RobotView:
                 self.set_sliders(q)
 
     def _closed(self, q: Array, slider: Slider | None = None) -> tuple[Array, str]:
-        """The configuration that closes the loops, with this slider kept if that can be; else the last one, and why."""
+        """The configuration with closed loops, with this slider fixed if possible; else the last one, and the reason.
+        """
         if not self.constraints.size:
             return q, ""
         before = getattr(self, "q", q)
@@ -133,7 +134,7 @@ class RobotView:
 
         handles = []
         for slider, value in zip(self._sliders, values_of(self.model, self._sliders, self.q), strict=True):
-            label = f"{slider.label} ({slider.unit})".replace("_", "_\u200b")    # may be broken there, is never cut off
+            label = f"{slider.label} ({slider.unit})".replace("_", "_\u200b")    # allows line breaks
             handle = gui.add_slider(label, min=slider.lower, max=slider.upper,
                                     step=slider.step, initial_value=value)
             handle.on_update(lambda event, slider=slider: None if event.client is None

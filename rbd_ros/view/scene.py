@@ -1,4 +1,4 @@
-"""A robot as it is drawn, as data: shapes by link, boxes of inertia, and where all that is at a configuration."""
+"""Drawing data of a robot: shapes by link, boxes of inertia, and poses at a configuration."""
 from __future__ import annotations
 
 import os
@@ -27,7 +27,7 @@ from .geometry.visuals import read_visuals
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """shapes: by link. size: m, what markers go by. findings: about shapes that could not be drawn as described."""
+    """shapes: by link. size: m, reference length of markers. findings: about replaced shapes."""
 
     model: RobotModel
     shapes: Mapping[str, tuple[Shape, ...]]
@@ -36,11 +36,11 @@ class Scene:
     findings: tuple[Finding, ...]
 
     def poses(self, q: Array) -> Array:
-        """(nb, 4, 4): of `model.body_names` in the world."""
+        """Poses (nb, 4, 4) of `model.body_names` in the world."""
         return forward_kinematics(self.model, q)
 
     def centre_of_mass(self, q: Array) -> Array | None:
-        """(3,), m: of all that moves; None where that has no mass."""
+        """Centre of mass (3,), m, of all moving links; None without mass."""
         try:
             return center_of_mass(self.model, q)
         except RbdError:
@@ -62,7 +62,7 @@ def load_scene(path_or_xml: str | os.PathLike[str], progress: Callable[[str], ob
     shapes are about to be read.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RbdWarning)    # the doctor says it, in the view
+        warnings.simplefilter("ignore", RbdWarning)    # shown by the doctor in the view
         model = load_urdf(path_or_xml, **options)
     return scene_of(model, path_or_xml, progress)
 
@@ -83,19 +83,19 @@ def scene_of(model: RobotModel, path_or_xml: str | os.PathLike[str],
 
 
 def start_of(model: RobotModel) -> Array:
-    """Positions (nq,) to begin with: zero, or the limit nearest to it; in the middle of limits that exclude zero."""
+    """Initial positions (nq,): zero, or the limit nearest to it; the middle of limits that exclude zero."""
     q = model.neutral()
     low, high = model.position_lower, model.position_upper
     for i in np.flatnonzero(((q < low) | (q > high)) & (low <= high)):
         both = np.isfinite(low[i]) and np.isfinite(high[i])
         q[i] = 0.5 * (low[i] + high[i]) if both else np.clip(q[i], low[i], high[i])
-    for at in model._quaternions:
-        q[at:at + 4] = (0.0, 0.0, 0.0, 1.0)
+    for first in model._quaternions:
+        q[first:first + 4] = (0.0, 0.0, 0.0, 1.0)
     return q
 
 
 def _file(path_or_xml: str | os.PathLike[str]) -> Path | None:
-    """The description's file; None where it is text."""
+    """The description's file; None for text."""
     name = os.fsdecode(path_or_xml)
     if "<" in name:
         return None

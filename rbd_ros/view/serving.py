@@ -1,4 +1,4 @@
-"""The server of the view: starting, telling its address, ending."""
+"""The server of the view: start, address, end."""
 from __future__ import annotations
 
 import contextlib
@@ -29,7 +29,7 @@ def open_server(host: str = LOCAL, port: int = PORT, title: str = "rbd view", al
     gate = Gate(host, allowed)
     if not 0 <= port <= 65535:
         raise RbdError(f"--port is {port}, expected 0 to 65535")
-    with contextlib.redirect_stdout(io.StringIO()), gate.guard():    # it prints its address unasked
+    with contextlib.redirect_stdout(io.StringIO()), gate.guard():    # suppress its own output
         server = viser.ViserServer(host=_checked(host), port=_free(host, port), label=title, verbose=False)
     server.gate = gate
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(0, 114, 178),
@@ -86,7 +86,7 @@ def url_of(server: Any) -> str:
 
 
 def serve(server: Any, browser: bool = True, step: Callable[[], object] | None = None, period: float = 0.1) -> int:
-    """Until Ctrl-C (SIGINT, SIGTERM): tells the address, opens a browser where there is a screen, calls `step` every
+    """Serve until Ctrl-C (SIGINT, SIGTERM): print the address, open a browser if there is a screen, call `step` every
     `period` s. Returns the exit code 0.
     """
     url = url_of(server)
@@ -117,5 +117,5 @@ def end(server: Any) -> None:
 
 
 def has_screen() -> bool:
-    """Whether a browser has where to open."""
+    """Whether there is a screen for a browser."""
     return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

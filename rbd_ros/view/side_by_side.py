@@ -1,4 +1,4 @@
-"""Several recorded runs of one robot beside each other, in step: each with a ghost of where it should have been."""
+"""Several recorded runs of one robot side by side, synchronised, each with a ghost at the reference."""
 from __future__ import annotations
 
 import threading

@@ -10,10 +10,10 @@ from ..core.lie.so3 import from_quaternion, from_rpy, to_quaternion
 from ..core.model.inertia import Array
 from ..core.model.robot_model import RobotModel
 
-WIDEST = 4.0 * np.pi     # rad: joints of a wider range, or none, turn once either way
+WIDEST = 4.0 * np.pi     # rad: joints with a wider or no range get one turn in both directions
 LONGEST = 20.0           # m, likewise
-STEP = 1e-3              # rad or m: of sliders, as far as their range allows
-AROUND = 1.0             # m either way, where there is no limit
+STEP = 1e-3              # rad or m: resolution of sliders, if their range allows
+AROUND = 1.0             # m in both directions without a limit
 ANGLES = ("roll", "pitch", "yaw")
 
 
@@ -39,22 +39,22 @@ class Slider:
 
 def sliders_of(model: RobotModel) -> tuple[Slider, ...]:
     """In the order of q."""
-    found: list[Slider] = []
+    sliders: list[Slider] = []
     quaternions = set(model._quaternions)
     for joint in model.joints:
         i = 0
         while i < joint.nq:
-            at = joint.idx_q + i
-            if at in quaternions:
-                found += [Slider(f"{joint.name} {angle}", *rounded(-np.pi, np.pi), "rad", at, k)
+            i_q = joint.idx_q + i
+            if i_q in quaternions:
+                sliders += [Slider(f"{joint.name} {angle}", *rounded(-np.pi, np.pi), "rad", i_q, k)
                           for k, angle in enumerate(ANGLES)]
                 i += 4
                 continue
             label = joint.name if joint.nq == 1 else f"{joint.name} {'xyz'[i] if joint.nq == 7 else i}"
             name = joint.name if joint.nq == 1 else f"{joint.name}/{i}" if joint.nq == joint.nv else ""
-            found.append(Slider(label, *_range(model, at), "m" if model._is_length[at] else "rad", at, name=name))
+            sliders.append(Slider(label, *_range(model, i_q), "m" if model._is_length[i_q] else "rad", i_q, name=name))
             i += 1
-    return tuple(found)
+    return tuple(sliders)
 
 
 def _range(model: RobotModel, at: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Motions as they are played: configurations and torques over time, from plans, trajectory messages and recordings."""
+"""Motions for playback: configurations and torques over time, from plans, trajectory messages and recordings."""
 from __future__ import annotations
 
 import json
@@ -51,7 +51,7 @@ class Timeline:
         return self.model.integrate(rows[i], part * self.model.difference(rows[i], rows[i + 1]))
 
     def effort_at(self, t: float, table: Array | None) -> Array | None:
-        """(nv,) of `effort` or `second` at time t; None where there is none."""
+        """Efforts (nv,) of `effort` or `second` at time t; None if missing."""
         if table is None:
             return None
         i, part = self._place(t)
@@ -69,11 +69,11 @@ def from_motion(model: RobotModel, motion: Any, source: str = "motion") -> Timel
     `rbd.optimize_motion` and `rbd.time_optimal` give.
     """
     t = _times(float(motion.duration))
-    at = motion(t)
-    if np.shape(at.q) != (len(t), model.nq):
-        raise RbdError(f"{source}: a motion of {np.shape(at.q)[-1]} coordinates, robot '{model.name}' has {model.nq}")
-    effort = np.asarray(motion.effort(t)) if hasattr(motion, "effort") else inverse_dynamics(model, at.q, at.v, at.a)
-    return Timeline(model, t, np.asarray(at.q), effort, "Torque of the motion", source=source)
+    z = motion(t)
+    if np.shape(z.q) != (len(t), model.nq):
+        raise RbdError(f"{source}: a motion of {np.shape(z.q)[-1]} coordinates, robot '{model.name}' has {model.nq}")
+    effort = np.asarray(motion.effort(t)) if hasattr(motion, "effort") else inverse_dynamics(model, z.q, z.v, z.a)
+    return Timeline(model, t, np.asarray(z.q), effort, "Torque of the motion", source=source)
 
 
 def read_timeline(path: str, model: RobotModel, start: Array) -> Timeline:
@@ -140,20 +140,20 @@ def from_recording(recording: Recording, model: RobotModel, start: Array) -> Tim
     """Of a recorded motion: measured torques; the lines are those of the model, where accelerations are known."""
     names = list(recording.joints or model.velocity_names)
     joints = _single(names, model, recording.source)
-    taken = [i for i, joint in enumerate(joints) if joint is not None]
-    kept = [joint for joint in joints if joint is not None]
+    columns = [i for i, joint in enumerate(joints) if joint is not None]
+    used = [joint for joint in joints if joint is not None]
     if recording.q.shape[1] != len(names):
         raise RbdError(f"{recording.source}: {recording.q.shape[1]} columns, robot '{model.name}' has {len(names)}")
-    good = np.isfinite(recording.t) & np.isfinite(recording.q[:, taken]).all(axis=1)
+    good = np.isfinite(recording.t) & np.isfinite(recording.q[:, columns]).all(axis=1)
     good &= np.concatenate([[True], recording.t[1:] > np.maximum.accumulate(recording.t)[:-1]])
     if good.sum() < 1:
         raise RbdError(f"{recording.source}: no row is finite")
     rows = np.flatnonzero(good)
     t, tau = recording.t[rows] - recording.t[rows[0]], np.full((len(rows), model.nv), np.nan)
-    tau[:, [joint.idx_v for joint in kept]] = recording.tau[rows][:, taken]
-    none = np.zeros((len(rows), len(kept)))
-    v, a = (none if part is None else np.nan_to_num(part[rows][:, taken]) for part in (recording.v, recording.a))
-    Q, V, A = _spread(model, start, kept, recording.q[rows][:, taken], v, a)
+    tau[:, [joint.idx_v for joint in used]] = recording.tau[rows][:, columns]
+    none = np.zeros((len(rows), len(used)))
+    v, a = (none if part is None else np.nan_to_num(part[rows][:, columns]) for part in (recording.v, recording.a))
+    Q, V, A = _spread(model, start, used, recording.q[rows][:, columns], v, a)
     second = None if recording.v is None or recording.a is None else inverse_dynamics(model, Q, V, A)
     return Timeline(model, t, Q, tau, "Measured torque", second, source=recording.source)
 
@@ -161,20 +161,20 @@ def from_recording(recording: Recording, model: RobotModel, start: Array) -> Tim
 def _single(names: Sequence[str], model: RobotModel, source: str) -> list[Joint | None]:
     """The joints of these names; None for those that mimic another, or move nothing."""
     others = {spec.name for spec in model.description.joints} - set(model.joint_names)
-    found: list[Joint | None] = []
+    result: list[Joint | None] = []
     for name in names:
         if name in others:
-            found.append(None)
+            result.append(None)
             continue
         if name not in model.joint_names:
             raise unknown_name("joint", name, model.joint_names, source)
         joint = model.joint(name)
         if joint.nq != 1:
             raise RbdError(f"{source}: joint '{name}' has {joint.nq} coordinates, a trajectory has one per joint")
-        found.append(joint)
-    if not any(found):
+        result.append(joint)
+    if not any(result):
         raise RbdError(f"{source}: none of its joints moves in robot '{model.name}'")
-    return found
+    return result
 
 
 def _spread(model: RobotModel, start: Array, joints: Sequence[Joint], q: Array, v: Array,

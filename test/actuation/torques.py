@@ -6,7 +6,7 @@ from math import factorial
 
 import numpy as np
 
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.dynamics import inverse
 from rbd_ros.core.model import block
 

@@ -9,7 +9,7 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.cli.main import main
-from rbd_ros.core.specialize import machine, one_state, program
+from rbd_ros.core.specialize import machine, program
 
 pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="needs numba")
 
@@ -19,9 +19,8 @@ processes = []    # what was loaded, which has to live as long as models that ca
 
 def forget(monkeypatch):
     """As in another process."""
-    processes.append(({}, {}))
-    monkeypatch.setattr(machine, "_engines", processes[-1][0])
-    monkeypatch.setattr(one_state, "_functions", processes[-1][1])
+    processes.append({})
+    monkeypatch.setattr(machine, "_engines", processes[-1])
 
 
 @pytest.fixture

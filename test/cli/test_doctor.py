@@ -279,3 +279,12 @@ def test_robots_without_a_tree_still_get_a_report(examine, text):
     report = examine(text)
     assert doctor.as_text(report) and json.dumps(doctor.as_json(report))
     assert report.healthy == ("only" in text)
+
+
+def test_a_missing_extension_is_said(capsys, monkeypatch):
+    from rbd_ros.cli.main import main
+
+    monkeypatch.setattr(doctor, "COMPILED", True)
+    monkeypatch.setattr(doctor, "EXTENSION", None)
+    assert main(["doctor", "two_link"]) == 0
+    assert "install a C compiler" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from support.twins import alike
 
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 from rbd_ros.runtime.inputs.motor_states import MotorInput
 from rbd_ros.runtime.inputs.rejections import Rejections

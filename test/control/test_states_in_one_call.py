@@ -12,7 +12,7 @@ from support.twins import Twins, alike
 import rbd_ros as rbd
 from benchmark.walk import episode as walked
 from benchmark.walk.arms import arm
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.runtime.control.elastic_controller import ElasticController
 from rbd_ros.runtime.control.flatness import FlatnessController
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader

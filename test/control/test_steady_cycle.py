@@ -11,7 +11,7 @@ from support.steady_twins import Motion, SteadyTwins
 
 import rbd_ros as rbd
 from benchmark.walk import episode as walked
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.runtime.control.feedforward import FeedforwardSettings
 from rbd_ros.runtime.inputs.joint_state_bytes import Malformed
 from rbd_ros.runtime.inputs.references import Point

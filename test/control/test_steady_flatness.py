@@ -11,7 +11,7 @@ from support.arm import JOINT, LINK, arm
 from support.steady_twins import Motion
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 from rbd_ros.runtime.inputs.references import Point
 

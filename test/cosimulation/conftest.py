@@ -5,7 +5,7 @@ import pytest
 from nodes.conftest import compiled_kernels, private_domain  # noqa: F401
 
 
-@pytest.fixture(params=["direct", "executor"])
+@pytest.fixture(params=["direct", pytest.param("executor", marks=pytest.mark.thorough)])
 def each_control_loop(request, monkeypatch):
     """As in test/nodes, where the harness has another name."""
     from nodes import harness

@@ -9,7 +9,7 @@ from support.robots import assert_close, random_state
 from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.dynamics import mass_matrix
 from rbd_ros.core.model import block
 

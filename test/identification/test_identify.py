@@ -272,7 +272,10 @@ def test_the_recording_that_was_fitted_judges_nothing():
 
 
 @pytest.mark.parametrize(("before", "after", "training", "held_out", "words"), [
-    (0.10, 0.12, 0.11, True, "no better than the description"), (0.2, 0.08, 0.02, True, "too short or too poor"),
+    (0.05, 0.06, 0.05, True, "no better than the description"),
+    (0.5, 0.12, 0.11, True, "12.0 % on motion that was not"),
+    (0.5, 0.2, 0.19, False, "20.0 % where it was fitted: the motion is too poor"), (0.5, 0.3, 0.02, True, "too poor"),
+    (0.2, 0.08, 0.02, True, "too short or too poor"),
     (0.2, 0.08, 0.02, False, ""), (0.2, 0.08, 0.05, True, ""), (0.2, 0.02, 0.001, True, ""),
     (1e-12, 2e-12, 1e-12, True, ""), (float("nan"), float("nan"), 0.1, True, "")])
 def test_a_result_that_is_not_good_is_not_called_so(before, after, training, held_out, words):

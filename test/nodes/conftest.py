@@ -54,7 +54,7 @@ def compiled_kernels():
     model.difference(zero, zero)
 
 
-@pytest.fixture(params=["direct", "executor"])
+@pytest.fixture(params=["direct", pytest.param("executor", marks=pytest.mark.thorough)])
 def each_control_loop(request, monkeypatch):
     """What is tested of nodes holds on both ways from a message to its answer; the one of this test."""
     import harness

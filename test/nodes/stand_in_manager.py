@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from diagnostic_msgs.srv import AddDiagnostics
 from harness import Peer, rclpy
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Float64MultiArray
 
-SERVICE = "/controller_manager/switch_controller"
+SERVICE, ACTIVITY = "/controller_manager/switch_controller", "/controller_manager/activity"
 CONTROLLERS = {"effort_controller": "active", "holding_controller": "inactive"}
 PACKAGE = '''
 import json
@@ -45,6 +47,14 @@ class Request(AddDiagnostics.Request):
     def load_namespace(self, value):
         pass
 
+    @property
+    def deactivate_controllers(self):
+        return self.fields["deactivate"]
+
+    @deactivate_controllers.setter
+    def deactivate_controllers(self, names):
+        self.fields["deactivate"] = list(names)
+
 
 Request.__name__, Request.__module__ = AddDiagnostics.Request.__name__, AddDiagnostics.Request.__module__
 
@@ -52,14 +62,24 @@ Request.__name__, Request.__module__ = AddDiagnostics.Request.__name__, AddDiagn
 class SwitchController(AddDiagnostics):
     Request = Request
 '''
+MESSAGES = '''
+from types import SimpleNamespace
+from diagnostic_msgs.msg import DiagnosticArray as ControllerManagerActivity
+
+# a state's id travels as text; controllers: NamedLifecycleState[] of ros2_control 4 to 6
+ControllerManagerActivity.controllers = property(lambda self: [
+    SimpleNamespace(name=each.name, state=SimpleNamespace(id=int(each.message))) for each in self.status])
+'''
+STATES = {"inactive": 2, "active": 3}    # of lifecycle_msgs/State
 
 
-def install(folder: Path) -> Path:
-    """Make the package in this folder, which is to be on the node's PYTHONPATH."""
-    services = folder / "controller_manager_msgs" / "srv"
-    services.mkdir(parents=True)
-    (services.parent / "__init__.py").touch()
-    (services / "__init__.py").write_text(PACKAGE)
+def install(folder: Path, activity: bool = True) -> Path:
+    """Make the package in this folder, which is to be on the node's PYTHONPATH. activity: not in older versions."""
+    package = folder / "controller_manager_msgs"
+    for name, text in (("srv", PACKAGE), *((("msg", MESSAGES),) if activity else ())):
+        (package / name).mkdir(parents=True)
+        (package / name / "__init__.py").write_text(text)
+    (package / "__init__.py").touch()
     return folder
 
 
@@ -83,10 +103,24 @@ class Manager:
         self._service = self._node.create_service(AddDiagnostics, SERVICE, self._on_call)
         self._topic = peer.node.create_subscription(Float64MultiArray, "effort_controller/commands", self._on_command,
                                                     50)
+        self._activity = peer.node.create_publisher(DiagnosticArray, ACTIVITY, QoSProfile(
+            depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+        self._tell()
+
+    def _tell(self) -> None:
+        """What the real one publishes with each change of a state."""
+        self._activity.publish(DiagnosticArray(status=[
+            DiagnosticStatus(name=name, message=str(STATES[state])) for name, state in self.states.items()]))
+
+    def become(self, **states: str) -> None:
+        """What somebody else has asked the manager for."""
+        self.states |= states
+        self._tell()
 
     def destroy(self) -> None:
         self._node.destroy_service(self._service)
         self._peer.node.destroy_subscription(self._topic)
+        self._peer.node.destroy_publisher(self._activity)
         if self._node is not self._peer.node:
             self._node.destroy_node()
 
@@ -121,4 +155,5 @@ class Manager:
         self.states = after
         if after["holding_controller"] == "active":
             self.command = None    # it writes its own from now on
+        self._tell()
         return ""

@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 
 URDF = rbd.sample_path("two_link")
 NAMES, MOTORS = ["shoulder", "elbow"], ["shoulder", "elbow", "elbow/stiffness"]

@@ -9,7 +9,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from support.arm import NAMES, arm
 
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.nodes.loop.steady_answers import InTurn, SteadyAnswers
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.loop_rate import Transit

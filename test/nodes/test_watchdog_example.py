@@ -1,10 +1,11 @@
-"""examples/watchdog.py: another controller has the arm as soon as the node is silent, and not before."""
+"""examples/watchdog.py: another controller has the arm as soon as the node is silent or the controller inactive."""
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from harness import ROOT, Peer
@@ -25,8 +26,8 @@ def watched(start_node, tmp_path, robot):
     """(node, stand-in manager, process that watches); `watched(**parameters)`."""
     started = []
 
-    def start(**parameters):
-        messages = install(tmp_path / "msgs")
+    def start(activity=True, **parameters):
+        messages = install(tmp_path / "msgs", activity)
         manager = Manager(robot)
         node = start_node("feedforward", python_path=messages, **(PARAMETERS | parameters))
         robot.follow()
@@ -74,3 +75,41 @@ def test_a_regular_end_has_switched_already(robot, watched):
     node.process.send_signal(signal.SIGINT)
     assert "was not switched" in ended(robot, process)
     assert manager.states["holding_controller"] == "active"
+
+
+def test_a_controller_that_is_deactivated_alone(robot, watched):
+    """The node still publishes, and nobody passes its torque on."""
+    _, manager, process = watched(**SLOW)
+    robot.spin_until(lambda: len(manager.written) > 5, "torque")
+    manager.become(effort_controller="inactive")
+    begin = time.monotonic()
+    robot.spin_until(lambda: manager.requests, "request")
+    assert time.monotonic() - begin < 0.5    # 50 ms, on a machine that is busy
+    assert "effort_controller is not active: holding_controller holds the arm" in ended(robot, process)
+    assert process.returncode == 0
+    assert manager.states == {"effort_controller": "inactive", "holding_controller": "active"}
+    assert [(each["activate"], each["deactivate"], each["strictness"]) for each in manager.requests] == [
+        (["holding_controller"], [], 2)]
+
+
+def test_switches_by_others_are_none_of_its_business(robot, watched):
+    """Also where the manager tells of a switch in two messages; and back."""
+    _, manager, process = watched(**SLOW)
+    for first, second in (("effort_controller", "holding_controller"), ("holding_controller", "effort_controller")):
+        manager.become(**{first: "inactive"})
+        manager.become(**{second: "active"})
+        robot.efforts.clear()
+        robot.spin_until(lambda: len(robot.efforts) > 10, "time")
+        assert not manager.requests and process.poll() is None
+
+
+def test_without_the_topic_silence_alone_is_watched(robot, watched):
+    node, manager, process = watched(activity=False, **SLOW)
+    robot.spin_until(lambda: "only a silent node is noticed" in process.log(), "line")
+    manager.become(effort_controller="inactive")
+    robot.efforts.clear()
+    robot.spin_until(lambda: len(robot.efforts) > 10, "time")
+    assert not manager.requests and process.poll() is None
+    manager.become(effort_controller="active")
+    node.process.kill()
+    assert "no torque: holding_controller holds the arm" in ended(robot, process)

@@ -81,7 +81,7 @@ def test_what_cannot_use_them_says_so(make, tmp_path):
     path = str(tmp_path / "contacts.yaml")
     service = DynamicsService(model, ServerSettings.from_values({"constraints_file": path}, model))
     assert service.settings.contacts == ("top",)
-    with pytest.raises(rbd.RbdError, match=r"no constraints, only contacts that let go \(top\).*simulator"):
+    with pytest.raises(rbd.RbdError, match=r"no constraints, only unilateral or compliant contacts \(top\).*simulator"):
         service.constrained(StateRequest((), (), ()), ConstrainedRequest(mode=1))
     (tmp_path / "contacts.yaml").write_text(HOLDING + COMPLIANT)
     both = ServerSettings.from_values({"constraints_file": path}, model)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
-from types import BuiltinFunctionType
+
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from support.robots import build
 from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.entry import EXTENSION
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.specialize import own_code
 from rbd_ros.core.specialize.families import FAMILIES, asked, label
 from rbd_ros.core.specialize.one_state import LONGEST
@@ -54,7 +55,7 @@ def test_equals_the_ordinary_kernels(name, kind):
     calls = fast._specialized.batch[name.split()[0]]
     assert all(code is not None for code in calls._batches.values()) and fast.has_code(name.split()[0])
     short = all(operations <= LONGEST for operations in fast.functions.values())
-    assert [isinstance(code, BuiltinFunctionType) for code in calls._singles.values()] == [short]
+    assert [isinstance(code, EXTENSION.Way) for code in calls._singles.values()] == [short]
     if short:    # the public function would hide that others computed it
         code, = calls._singles.values()
         given = states(model, inputs, None, seed=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rbd_ros.cli.main import main
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 
 PAGE = Path(__file__).parents[2] / "docs" / "specialize.md"
 

@@ -1,19 +1,14 @@
 """Making and keeping own code: threads that make the same at once, the end of a process, a cache of somebody else."""
 from __future__ import annotations
 
-import gc
 import threading
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support.own_code import states
 
-import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
-from rbd_ros.core.specialize import machine, one_state
+from rbd_ros.core.compiled.kernel import COMPILED
+from rbd_ros.core.specialize import machine
 from rbd_ros.core.specialize.plain import Plain
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="needs numba")
@@ -31,25 +26,6 @@ def test_threads_that_make_the_same_code_have_one(monkeypatch, tmp_path):
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(lambda _: machine.call_of("of this test", text), range(2))
     assert one == other
-
-
-def test_what_the_interpreter_reads_of_a_function_stays(monkeypatch):
-    """At the end of a process its functions may go after the modules."""
-    made = []
-
-    class Method(one_state._Method):
-        def __init__(self, *values):
-            super().__init__(*values)
-            made.append(weakref.ref(self))
-
-    monkeypatch.setattr(one_state, "_functions", {})
-    monkeypatch.setattr(one_state, "_Method", Method)
-    fast = rbd.specialize(rbd.sample("iiwa"))
-    rbd.gravity_effort(fast, np.zeros(7))
-    one_state._functions.clear()
-    gc.collect()
-    assert made and all(method() is not None for method in made)
-    rbd.gravity_effort(fast, *states(fast, "q", None))
 
 
 def test_plain_kernels_are_seen_with_all_that_they_name():

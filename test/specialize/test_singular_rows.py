@@ -9,7 +9,7 @@ from support.own_code import parts, states
 from support.robots import build
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 
 WAYS = ("ordinary", "own code") if COMPILED else ("ordinary",)
 SIZES = (1, 7, 8, 9)

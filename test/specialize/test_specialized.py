@@ -11,7 +11,7 @@ from support.robots import build, chain, load
 from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.dynamics import inverse
 from rbd_ros.core.specialize import machine, many_states
 from rbd_ros.core.specialize.functions import FUNCTIONS

@@ -12,7 +12,7 @@ import pytest
 from support.own_code import parts, states
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.specialize import many_states
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="needs numba")

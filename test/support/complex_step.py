@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.dynamics import articulated, inverse, kinematics
 from rbd_ros.core.dynamics.bodies import joint_wrenches as loads
 from rbd_ros.core.dynamics.bodies.link_tree import link_tree, link_wrenches

@@ -1,4 +1,4 @@
-"""`rbd demo --config`: the configuration of a real arm, on a simulated arm that does what that robot does itself."""
+"""`rbd demo --config`: the configuration of a real arm, run on a simulated arm with that robot's behaviour."""
 from __future__ import annotations
 
 import argparse
@@ -21,14 +21,14 @@ from ..files.robot import description_of, named
 
 Array = NDArray[np.float64]
 PATIENCE = 5.0        # s for which the simulated robot waits for a torque
-HISTORY = 10_000      # states that are kept for the recorder, however busy the machine is
+HISTORY = 10_000      # depth of the recorder's queue of states, for busy machines
 LATER = 1e12          # a stamp that never comes
 REFLEX = "the robot stops itself: "
-LOST = 0.5            # rad or m: an arm this far off is not held
+LOST = 0.5            # rad or m: larger deviations mean that the arm was not held
 
 
 def run(namespace: argparse.Namespace, duration: float, progress: Callable[[str], Any]) -> int:
-    """Run the motion, print what came of it, write the files; 1 if the robot stopped itself or was not held."""
+    """Run the motion, print the result, write the files; returns 1 if the robot stopped itself or was not held."""
     begin = time.monotonic()
     config = Path(namespace.config)
     plan = rehearse(config, description_of(namespace) if named(namespace) else None)
@@ -63,7 +63,7 @@ def run(namespace: argparse.Namespace, duration: float, progress: Callable[[str]
 
 
 def slow_motion(model: RobotModel, settings: FeedforwardSettings, duration: float, seed: int) -> demo_motion.Cosines:
-    """That of the demo, slow enough for the limits of the configuration."""
+    """The motion of the demo, slowed down to the limits of the configuration."""
     limited = model.with_(effort_limit=settings.safety.effort_limit)
     if "gravity" in settings.law.compensates:
         limited = limited.with_(gravity=np.zeros(3))
@@ -72,7 +72,7 @@ def slow_motion(model: RobotModel, settings: FeedforwardSettings, duration: floa
 
 def _play(plan: Rehearsal, settings: FeedforwardSettings, motion: demo_motion.Cosines, duration: float, rate: float,
           folder: Path, progress: Any) -> tuple[demo_report.Result, str]:
-    """Both nodes, and why the robot stopped itself."""
+    """Run both nodes; returns the result and the reason of a protective stop."""
     from ...nodes.demo_recorder import DemoRecorder
 
     name = f"/rbd_demo_{os.getpid()}"

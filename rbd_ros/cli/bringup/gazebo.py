@@ -1,4 +1,4 @@
-"""`rbd gazebo ROBOT`: the files with which an arm moves by torque in Gazebo."""
+"""`rbd gazebo ROBOT`: files for torque control of an arm in Gazebo."""
 from __future__ import annotations
 
 import argparse
@@ -25,11 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Write the files, and say what was changed."""
+    """Write the files, and print the changes."""
     world, step = "rbd", 0.001
     if namespace.world:
-        found = read_world(namespace.world)
-        world, step = found.name, found.step
+        sdf_world = read_world(namespace.world)
+        world, step = sdf_world.name, sdf_world.step
     files = write_files(description_of(namespace), namespace.output, namespace.interface, world=world,
                         model=namespace.model, step=step, controller=namespace.controller)
     for note in files.notes:

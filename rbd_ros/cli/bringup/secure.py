@@ -1,4 +1,4 @@
-"""`rbd secure`: the SROS2 policy of a node and of all who deal with it, and their keys."""
+"""`rbd secure`: the SROS2 policy of a node and of the roles beside it, and their keys."""
 from __future__ import annotations
 
 import argparse
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Write the policy, and the keys where they are wanted; 1 where there is no `ros2 security`."""
+    """Write the policy, and keys if requested; returns 1 if `ros2 security` is missing."""
     values: dict[str, Any] = {}
     for file in namespace.params_file:
         values |= parameters(Path(file), namespace.node, namespace.namespace)
@@ -51,7 +51,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def make_keys(keystore: Path, policy: Path) -> int:
-    """Keys and permissions of every enclave of the policy; existing keys stay."""
+    """Create keys and permissions of every enclave of the policy; existing keys are kept."""
     ros2 = shutil.which("ros2")
     command = ["ros2", "security", "generate_artifacts", "-k", str(keystore), "-p", str(policy)]
     if ros2 is None or subprocess.run([ros2, "security", "--help"], capture_output=True).returncode:
@@ -67,7 +67,7 @@ def make_keys(keystore: Path, policy: Path) -> int:
 
 
 def parameters(file: Path, node: str, namespace: str) -> dict[str, Any]:
-    """What a parameter file says to a node: sections `/**`, its name and its full name, the later ones last."""
+    """Parameters of a node in a file: sections `/**`, its name and its full name, later ones taking precedence."""
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -75,11 +75,11 @@ def parameters(file: Path, node: str, namespace: str) -> dict[str, Any]:
     full = f"/{namespace.strip('/')}/{node}".replace("//", "/")
     if not isinstance(content, dict):
         raise RbdError(f"{file}: expected sections with ros__parameters")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for section, inner in content.items():
         if section in ("/**", f"/**/{node}", node, full) and isinstance(inner, dict):
-            _flatten(inner.get("ros__parameters") or {}, "", found)
-    return found
+            _flatten(inner.get("ros__parameters") or {}, "", values)
+    return values
 
 
 def _flatten(tree: dict[str, Any], prefix: str, found: dict[str, Any]) -> None:

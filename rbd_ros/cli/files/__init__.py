@@ -1,1 +1,1 @@
-"""Robots and files that are named on the command line."""
+"""Robots and files on the command line."""

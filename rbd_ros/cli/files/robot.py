@@ -1,4 +1,4 @@
-"""A robot on the command line: one way to name it, for all commands."""
+"""The robot argument of all commands."""
 from __future__ import annotations
 
 import argparse
@@ -25,7 +25,7 @@ FORMATS = ("a URDF file, a xacro file (*.xacro, its arguments as words NAME:=VAL
 
 def add_robot(parser: argparse.ArgumentParser, *, nargs: str | None = None, metavar: str = "ROBOT", help: str = "",
               old: str = "") -> None:
-    """Declare what `description_of` reads. old: an option that named the robot once, and still does."""
+    """Declare the robot argument. old: a former option for the robot, still accepted."""
     parser.add_argument("robot", nargs=nargs, metavar=metavar, help=f"{help}{FORMATS}")    # type: ignore[arg-type]
     if old:
         parser.add_argument(old, dest="old", help=argparse.SUPPRESS)
@@ -33,17 +33,16 @@ def add_robot(parser: argparse.ArgumentParser, *, nargs: str | None = None, meta
 
 
 def parsed(parser: argparse.ArgumentParser, words: Sequence[str], robot: bool) -> argparse.Namespace:
-    """The arguments; with a robot, words NAME:=VALUE are for its file wherever they stand, also behind an option that
-    takes several words.
+    """The parsed arguments; with a robot, words NAME:=VALUE in any position are arguments of its file.
     """
-    given = [word for word in words if robot and ARGUMENT.fullmatch(word)]
-    namespace = parser.parse_args([word for word in words if word not in given])
-    namespace.arguments = given
+    file_arguments = [word for word in words if robot and ARGUMENT.fullmatch(word)]
+    namespace = parser.parse_args([word for word in words if word not in file_arguments])
+    namespace.arguments = file_arguments
     return namespace
 
 
 def named(namespace: argparse.Namespace) -> str | None:
-    """The word that names the robot; None without one."""
+    """The robot argument; None if missing."""
     if namespace.old is not None and namespace.robot is not None:
         raise RbdError(f"a robot is named once, got '{namespace.robot}' and '{namespace.old}'")
     if namespace.old is not None:
@@ -54,7 +53,7 @@ def named(namespace: argparse.Namespace) -> str | None:
 
 
 def description_of(namespace: argparse.Namespace) -> str:
-    """The description's path with its arguments, as `load_urdf` takes them. `RbdError` where there is none."""
+    """The description's path with its arguments, for `load_urdf`. Raises `RbdError` without a robot."""
     name = named(namespace)
     if name is None:
         raise RbdError(f"no robot is named: expected {FORMATS}")
@@ -68,8 +67,8 @@ def description_of(namespace: argparse.Namespace) -> str:
 
 
 def load_robot(namespace: argparse.Namespace, quiet: bool = False, joints: bool = False, **options: Any) -> RobotModel:
-    """The model. quiet: without warnings, which `rbd doctor` explains; joints: only if joint states describe it;
-    options: as of `load_urdf`.
+    """The model. quiet: suppress warnings, which `rbd doctor` explains; joints: reject models that joint states cannot
+    describe; options: as of `load_urdf`.
     """
     with warnings.catch_warnings():
         if quiet:

@@ -1,4 +1,4 @@
-"""Progress of what cannot say how far it is."""
+"""Progress display of work without known progress."""
 from __future__ import annotations
 
 import sys
@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE = 1.0    # s between words, and before the first
+PATIENCE = 1.0    # s between messages, and before the first
 
 
 @contextmanager
 def waiting(what: str, most: float) -> Iterator[None]:
-    """Say on a terminal how many of at most so many seconds have gone by."""
+    """Show on a terminal the elapsed seconds of at most `most`."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""Files that a command writes."""
+"""Output files of commands."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from ...core.errors import RbdError
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Texts by name, into a folder that is made if it is missing; `RbdError` where that cannot be."""
+    """Write texts by name into a folder, which is created if missing; raises `RbdError` on failure."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():

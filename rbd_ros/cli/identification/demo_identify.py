@@ -1,8 +1,8 @@
-"""`rbd demo identify`: an arm whose description is wrong is excited, recorded, identified, and tracks better.
+"""`rbd demo identify`: an arm with a wrong description is excited, recorded and identified, and then tracks better.
 
-The simulated robot has other masses, centres of mass and inertias than its description, and rotors and friction that
-this does not mention. Every motion is executed by the nodes `simulator` and `feedforward`; noise and a delay are added
-to what was recorded.
+The simulated robot has other masses, centres of mass and inertias than its description, and rotors and friction missing
+there. Every motion is executed by the nodes `simulator` and `feedforward`; noise and a delay are added to the
+recording.
 """
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ Points = tuple[Array, Array, Array, Array]
 
 MODES = {"before": "description as it was", "after": "identified description"}
 EXCITE = "excitation"
-MASS, PLACE, SIZE = 0.3, 0.03, 0.3    # how wrong: masses (share), centres of mass (m), second moments (share)
+MASS, PLACE, SIZE = 0.3, 0.03, 0.3    # errors: masses (relative), centres of mass (m), second moments (relative)
 COULOMB, VISCOUS = 0.04, 0.03         # friction over the peak torque of the motion, and at its peak speed
-LEAST = 0.1          # N m: Coulomb friction besides, which seals and gears of light joints have, too
+LEAST = 0.1          # N m: additional Coulomb friction, as of seals and gears of light joints
 EXCITATION = 20.0    # s
 SECONDS = 12.0       # of its computation
 SPEED, FASTEST = 0.6, 8.0    # of the velocity limits, rad/s²
 DURATION = 5.0       # s of the motion that is tracked
 RATE = 500.0         # Hz
 NOISE, ENCODER = 0.05, 1e-5   # N m, rad: standard deviations, added to what was recorded
-LATE = 3             # cycles by which recorded efforts are late
+LATE = 3             # delay of recorded efforts, cycles
 RAMP = 0.2           # s
 PATIENCE = 5.0       # s for which the simulated robot waits for a torque
-LOST = 0.5           # rad off, from where on the motion was not followed
+LOST = 0.5           # rad: larger errors mean that the motion was not followed
 HISTORY = 30_000
 
 
 def robot(model: RobotModel, seed: int = 1) -> RobotModel:
-    """The arm as it is: real bodies that differ from those of the model, rotors and friction."""
+    """The real arm: bodies that differ from those of the model, rotors and friction."""
     rng = np.random.default_rng(seed)
     links = {}
     for name, old in model.description.links.items():
@@ -80,20 +80,20 @@ def robot(model: RobotModel, seed: int = 1) -> RobotModel:
 
 
 def _felt(model: RobotModel, q: Array) -> Array:
-    """The inertia that each joint feels on the way (nv,)."""
-    found: Array = np.median(np.diagonal(mass_matrix(model, q), axis1=1, axis2=2), axis=0)
-    return found
+    """Median inertia reflected to each joint along positions q (nv,)."""
+    inertia: Array = np.median(np.diagonal(mass_matrix(model, q), axis1=1, axis2=2), axis=0)
+    return inertia
 
 
 def points() -> Points:
-    """The motion that is tracked: times, positions, velocities, accelerations."""
+    """The tracked motion: times, positions, velocities, accelerations."""
     motion = published_motion()
     t = np.linspace(0.0, DURATION, round(100.0 * DURATION) + 1)
     return t, motion.position(t), motion.velocity(t), motion.acceleration(t)
 
 
 def measured(t: Array, q: Array, effort: Array, joints: tuple[str, ...], seed: int = 0) -> Recording:
-    """What a driver would have written: efforts late, and noise."""
+    """The recording of a driver: with delayed efforts, and noise."""
     rng = np.random.default_rng(seed)
     late = np.concatenate([np.repeat(effort[:1], LATE, axis=0), effort[:-LATE]])
     return Recording(t, q + ENCODER * rng.normal(size=q.shape), tau=late + NOISE * rng.normal(size=late.shape),
@@ -101,7 +101,7 @@ def measured(t: Array, q: Array, effort: Array, joints: tuple[str, ...], seed: i
 
 
 def run(namespace: argparse.Namespace, progress_of: Callable[[str], Any]) -> int:
-    """All steps, the table, and the files."""
+    """Run all steps, print the table, write the files."""
     begin = time.monotonic()
     folder: Path = namespace.output
     model, old, real, new = sample("iiwa"), sample_path("iiwa"), folder / "robot.urdf", folder / "identified.urdf"
@@ -126,7 +126,7 @@ def run(namespace: argparse.Namespace, progress_of: Callable[[str], Any]) -> int
     found.write_urdf(new, old)
     found.write_parameters(folder / "nodes.yaml")
     write_report(found, folder / "report.html")
-    load_urdf(new)    # which says what would be wrong with it
+    load_urdf(new)    # raises if it is invalid
     print("\n" + "\n".join([*summary(found), "", *joint_table(found), *(f"note: {x}" for x in found.findings)]) + "\n")
     results = {}
     for mode, urdf in (("before", old), ("after", new)):
@@ -161,7 +161,7 @@ def _files(namespace: argparse.Namespace, results: dict[str, Result], found: Ide
 
 def _played(step: str, truth: RobotModel, robot_file: Path, urdf: Path, feedforward: str, motion: Points,
             folder: Path, progress: Any) -> Any:
-    """The nodes execute a motion; what `DemoRecorder` recorded."""
+    """Execute a motion by the nodes; returns the recording of `DemoRecorder`."""
     from ...nodes.demo_recorder import DemoRecorder
 
     namespace = f"/rbd_demo_{os.getpid()}"

@@ -1,4 +1,4 @@
-"""`rbd excite ROBOT`: a motion to record for identification, as a trajectory that any driver takes."""
+"""`rbd excite ROBOT`: a motion to record for identification, as a joint trajectory."""
 from __future__ import annotations
 
 import argparse
@@ -18,7 +18,7 @@ from ...core.motion.places.plane_limit import PlaneLimit
 from ..files.robot import add_robot, load_robot
 from .identify import locked
 
-RATE = 200.0    # Hz, at which what has no limit is looked at
+RATE = 200.0    # Hz, sampling of unlimited quantities
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,36 +49,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Write the trajectory; 0."""
+    """Write the trajectory; returns 0."""
     model = load_robot(namespace, gravity=namespace.gravity, locked=locked(namespace.lock))
     for name in ("velocity", "effort"):
         if not 0.0 < getattr(namespace, name) <= 1.0:
             raise RbdError(f"--{name} must be a share above 0, at most 1, got {getattr(namespace, name):g}")
     if not 0.0 <= namespace.margin < 0.5:
         raise RbdError(f"--margin must be a share from 0 to below 0.5, got {namespace.margin:g}")
-    given = MotionLimits().checked(model)
-    reach = given.position_upper - given.position_lower
-    kept = namespace.margin * np.where(np.isfinite(reach), reach, 0.0)    # continuous joints have no ends
+    base = MotionLimits().checked(model)
+    reach = base.position_upper - base.position_lower
+    margin = namespace.margin * np.where(np.isfinite(reach), reach, 0.0)    # continuous joints have no ends
     acceleration = None
     if namespace.acceleration is not None:
         acceleration = namespace.acceleration[0] if len(namespace.acceleration) == 1 else namespace.acceleration
-    limits = MotionLimits(position_lower=given.position_lower + kept, position_upper=given.position_upper - kept,
-                          velocity=namespace.velocity * given.velocity, effort=namespace.effort * given.effort,
+    limits = MotionLimits(position_lower=base.position_lower + margin, position_upper=base.position_upper - margin,
+                          velocity=namespace.velocity * base.velocity, effort=namespace.effort * base.effort,
                           acceleration=acceleration)
-    found = excitation(model, namespace.duration, limits=limits, seconds=namespace.seconds,
+    made = excitation(model, namespace.duration, limits=limits, seconds=namespace.seconds,
                        planes=_floor(model, namespace.floor),
                        progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
-    found.motion.write_trajectory(namespace.output, model.velocity_names, namespace.rate)
-    print(f"{model.name}: {found.duration:g} s in {found.periods} period{'s' * (found.periods != 1)}, condition number "
-          f"{found.condition:.1f} (below 20 is good, above 100 some parameters will hardly be seen)")
-    for name, usage in found.usage.items():
+    made.motion.write_trajectory(namespace.output, model.velocity_names, namespace.rate)
+    print(f"{model.name}: {made.duration:g} s in {made.periods} period{'s' * (made.periods != 1)}, condition number "
+          f"{made.condition:.1f} (below 20 is good, above 100 some parameters will hardly be seen)")
+    for name, usage in made.usage.items():
         if name == "clearance":
             print(f"  {name:13} at least {1.0 - usage.ratio:.3f} m: {usage.joint} at {usage.time:.2f} s")
             continue
         print(f"  {name:13} up to {100.0 * usage.ratio:5.1f} % of its limit: {usage.joint} at {usage.time:.2f} s")
-    for line in _unlimited(model, found.motion, limits.checked(model)):
+    for line in _unlimited(model, made.motion, limits.checked(model)):
         print(f"  {line}")
-    start = ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, found.motion(0.0).q, strict=True))
+    start = ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, made.motion(0.0).q, strict=True))
     print(f"begins and ends at rest at {start}")
     print("nothing here knows of obstacles, cables or the robot's own body: play it slowly first")
     print(f"wrote {namespace.output}")
@@ -86,21 +86,21 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _unlimited(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits) -> list[str]:
-    """How far quantities go that have no limit, in words: URDFs that say 0 say nothing."""
+    """Text about the ranges of unlimited quantities (a limit of 0 in a URDF means none)."""
     _, (q, v, a, *_) = motion.sampled(RATE)
-    found = []
+    lines = []
     for name, values in (("position", q), ("velocity", v), ("acceleration", a),
                          ("effort", inverse_dynamics(model, q, v, a) + friction_effort(model, v))):
         lower, upper = limits.of(name)
         if (free := np.flatnonzero(~np.isfinite(upper) & ~np.isfinite(lower))).size:
             largest = np.abs(values[:, free]).max(axis=0)
-            found.append(f"{name:13} no limit: " + ", ".join(
+            lines.append(f"{name:13} no limit: " + ", ".join(
                 f"{model.velocity_names[j]} up to {x:.3g}" for j, x in zip(free, largest, strict=True)))
-    return found
+    return lines
 
 
 def _floor(model: RobotModel, height: float | None) -> list[PlaneLimit]:
-    """A plane that every link stays above whose frame is not always at one height."""
+    """Plane limits above the floor for all links whose frame changes its height."""
     if height is None:
         return []
     rng = np.random.default_rng(0)

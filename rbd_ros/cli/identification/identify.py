@@ -1,11 +1,10 @@
-"""`rbd identify ROBOT RECORDING`: from a recorded motion to a description that deserves the torque."""
+"""`rbd identify ROBOT RECORDING`: identify a robot description from a recorded motion."""
 from __future__ import annotations
 
 import argparse
 import sys
 import textwrap
 from collections.abc import Sequence
-from functools import partial
 
 from ...core.errors import RbdError
 from ...core.identification.fit import SOLVERS, identify
@@ -58,11 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--solver", choices=tuple(SOLVERS), default="newton", help="of the consistent fit; "
                         "semidefinite needs the package clarabel (default: %(default)s)")
     parser.add_argument("--no-rotors", action="store_true", help="take rotor inertias from the description")
-    parser.epilog = "Exit code: 0 if the result explains the efforts better than the description did, else 1."
+    parser.epilog = "Exit code: 0 if the result explains the efforts better than the description did, else 1; "\
+        "1, and no model is written, if an effort has the wrong sign."
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Identify, print and write; 1 where the result is no better than the description."""
+    """Identify, print and write; 1 where the result is no better than the description. `RbdError` for wrong signs."""
     if namespace.old is not None and namespace.recording is None:    # RECORDING --urdf ROBOT
         namespace.robot, namespace.recording = None, namespace.robot
     if namespace.recording is None:
@@ -80,12 +80,13 @@ def run(namespace: argparse.Namespace) -> int:
                       transmission=Transmission.load(namespace.transmission) if namespace.transmission else None,
                       progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
     print("\n".join(as_text(result)))
-    if namespace.output:
-        result.write_urdf(namespace.output, description_of(namespace))
-        print(f"wrote {namespace.output}")
-    for path, write in ((namespace.parameters, result.write_parameters), (namespace.actuation, result.write_actuation),
-                        (namespace.ur_friction, result.write_ur_friction),
-                        (namespace.report, partial(write_report, result))):
+    if namespace.report:
+        write_report(result, namespace.report)
+        print(f"wrote {namespace.report}")
+    result.require_signs()
+    for path, write in ((namespace.output, lambda path: result.write_urdf(path, description_of(namespace))),
+                        (namespace.parameters, result.write_parameters), (namespace.actuation, result.write_actuation),
+                        (namespace.ur_friction, result.write_ur_friction)):
         if path:
             write(path)
             print(f"wrote {path}")
@@ -93,7 +94,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def locked(given: Sequence[str]) -> dict[str, float]:
-    """Positions of joints that stand still, by name."""
+    """Positions of locked joints, by name."""
     try:
         return {name: float(value or 0.0) for name, _, value in (word.partition("=") for word in given)}
     except ValueError:

@@ -1,6 +1,6 @@
 """A layout of Foxglove ("import from file" in its layout menu), over foxglove_bridge.
 
-Diagnostics are text in ROS, which its plots cannot draw; its own panel lists them.
+Diagnostics are text in ROS, which Foxglove's plots do not support; its diagnostics panel lists them.
 """
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _plot(panel: Panel) -> dict[str, Any]:
 
 
 def _split(names: Sequence[str], direction: str) -> Any:
-    """Panels as halves of halves, as even as can be."""
+    """Panels arranged by even bisection."""
     if len(names) == 1:
         return names[0]
     middle, other = (len(names) + 1) // 2, "row" if direction == "column" else "column"

@@ -1,4 +1,4 @@
-"""What the layouts show, whichever program draws it: panels of curves, named by topic and field."""
+"""Contents of the layouts, independent of the program: panels of curves, named by topic and field."""
 from __future__ import annotations
 
 import math
@@ -13,9 +13,9 @@ TIMING = {"latency_p50_us": "latency, median (µs)", "latency_p99_us": "latency,
 
 @dataclass(frozen=True)
 class Curve:
-    """One number over time: a field of a topic's messages, of which `index` is the joint's place where it is a list.
+    """One number over time: a field of a topic's messages; index: of the joint in a list field.
 
-    key: of /diagnostics, where the topic is a node's status.
+    key: of /diagnostics, if the topic is a node's status.
     """
 
     topic: str

@@ -1,7 +1,6 @@
 """A layout of PlotJuggler (3.x, `plotjuggler -l FILE`).
 
-Names of series as its parser of ROS messages makes them: joint states by joint, other lists by index, diagnostics by
-name of the status and key.
+Names of series as by its ROS parser: joint states by joint, other lists by index, diagnostics by status name and key.
 """
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ STREAM = "ROS2 Topic Subscriber"
 
 
 def series(curve: Curve, joint_states: str) -> str:
-    """The name under which PlotJuggler lists it."""
+    """Name of the curve in PlotJuggler."""
     if curve.key:
         return f"{curve.topic}/{curve.joint}/{curve.key}"
     if curve.topic == joint_states:
@@ -62,7 +61,7 @@ def _plot(parent: xml.Element, panel: Panel, joint_states: str, snippets: xml.El
     names = [series(curve, joint_states) for _, curve in panel.curves]
     for name, color in zip(names, COLORS, strict=False):
         xml.SubElement(plot, "curve", name=name, color=color)
-    for limit in panel.limits:    # a constant series, with a point wherever the last curve has one
+    for limit in panel.limits:    # a constant series with the times of the last curve
         side = "upper" if limit > 0 else "lower"
         snippet = xml.SubElement(snippets, "snippet", name=f"limits/{panel.title}/{side}", language="lua")
         xml.SubElement(snippet, "global")

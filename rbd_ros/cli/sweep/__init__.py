@@ -1,1 +1,1 @@
-"""`rbd sweep`: how well a controller tracks when the robot is not what its model says."""
+"""`rbd sweep`: tracking errors of a controller for robots that differ from their model."""

@@ -1,4 +1,4 @@
-"""What `rbd sweep` found, as a table, a picture and a file."""
+"""Results of `rbd sweep` as a table, a plot and a file."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -24,7 +24,7 @@ def table(trials: list[Trial]) -> str:
 
 
 def write(path: Path, trials: list[Trial]) -> None:
-    """A row per robot, CSV: what was drawn, and root mean square and largest error per law (rad or m)."""
+    """Write CSV with a row per robot: random parameters, RMS and largest error per law (rad or m)."""
     names = [f"{kind}_{law.replace(' + ', '_').replace(' ', '_').replace('-', '')}" for kind in ("rms", "largest")
              for law in LAWS]
     rows = [",".join([*DRAWN, *names])]
@@ -34,7 +34,7 @@ def write(path: Path, trials: list[Trial]) -> None:
 
 
 def plot(path: Path, trials: list[Trial], title: str) -> None:
-    """Share of robots below an error, one curve per law."""
+    """Plot the share of robots below an error, one curve per law."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot

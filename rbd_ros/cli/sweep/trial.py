@@ -1,4 +1,4 @@
-"""One robot that differs from its model, drawn at random, and how well each law tracks with it."""
+"""One random robot that differs from its model, and the tracking errors of each law."""
 from __future__ import annotations
 
 import dataclasses
@@ -24,9 +24,9 @@ PLANT_RATE = 1000.0    # Hz at least
 
 @dataclass(frozen=True)
 class Spread:
-    """How much robots differ from their model: mass, friction: standard deviations of the logarithms of the factors
-    of each link's mass and inertia and of each joint's friction. delay: the longest, s, from measurement to torque.
-    position_noise, velocity_noise: standard deviations of what is measured, rad and rad/s (or m, m/s).
+    """Random deviations of robots from their model. mass, friction: standard deviations of the logarithms of the
+    factors of each link's mass and inertia and of each joint's friction. delay: largest delay, s, from measurement to
+    torque. position_noise, velocity_noise: standard deviations of measurement noise, rad and rad/s (or m, m/s).
     """
 
     mass: float = 0.05
@@ -38,8 +38,8 @@ class Spread:
 
 @dataclass(frozen=True)
 class Trial:
-    """Errors per law: root mean square and largest over all joints and times (rad or m), inf where the motion
-    diverged; and what was drawn: total mass over the model's, mean factor of friction, delay (s).
+    """Errors per law: root mean square and largest over all joints and times (rad or m), inf for diverged motions;
+    random values: ratio of total mass to the model's, mean factor of friction, delay (s).
     """
 
     rms: Array
@@ -51,7 +51,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Setup:
-    """What all trials share. model: the controller's, with the rotors of the scenario; rate: of the controller, Hz."""
+    """Common setup of trials. model: the controller's, with the rotors of the scenario; rate: of the controller, Hz."""
 
     model: RobotModel
     scenario: Scenario
@@ -61,7 +61,7 @@ class Setup:
 
 
 def run(setup: Setup, _: int, random: np.random.Generator) -> Trial:
-    """One robot, all laws: the same robot, delay and noise for each."""
+    """Run all laws for one robot, with the same delay and noise."""
     spread, nv = setup.spread, setup.model.nv
     factors = np.exp(spread.mass * random.standard_normal(len(setup.model.description.links)))
     rubs = np.exp(spread.friction * random.standard_normal(nv))
@@ -87,11 +87,11 @@ def _errors(setup: Setup, law: str, robot: RobotModel, delay: float, noise: Arra
     step = 1.0 / (setup.rate * per_tick)
     t = np.arange(ticks) / setup.rate
     q, v, a = (getattr(scenario.motion, name)(t) for name in ("position", "velocity", "acceleration"))
-    known = np.zeros_like(q)
+    feedforward = np.zeros_like(q)
     if law == "pd + gravity":
-        known = gravity_effort(setup.model, q)
+        feedforward = gravity_effort(setup.model, q)
     elif law == "full feed-forward":
-        known = inverse_dynamics(setup.model, q, v, a) + friction_effort(setup.model, v)
+        feedforward = inverse_dynamics(setup.model, q, v, a) + friction_effort(setup.model, v)
     start = gravity_effort(setup.model, q[0]) if law != "pd" else np.zeros(robot.nv)
     late = round(delay / step)    # plant steps until a torque acts
     coming: deque[Array] = deque([start] * late)
@@ -99,7 +99,7 @@ def _errors(setup: Setup, law: str, robot: RobotModel, delay: float, noise: Arra
     error = np.empty_like(q)
     for k in range(ticks):
         error[k] = q[k] - plant.q
-        effort = (known[k] + scenario.kp * (error[k] - noise[k, 0])
+        effort = (feedforward[k] + scenario.kp * (error[k] - noise[k, 0])
                   + scenario.kd * (v[k] - plant.v - noise[k, 1]))
         try:
             for _ in range(per_tick):

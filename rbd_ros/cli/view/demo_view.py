@@ -1,4 +1,4 @@
-"""The runs of the demo beside each other in the browser."""
+"""The runs of the demo side by side in the browser."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ def show(folder: Path, titles: Mapping[str, str], model: RobotModel, urdf: str, 
 
 
 def run_of(path: Path, model: RobotModel, title: str) -> Timeline:
-    """A run that the demo has written."""
+    """Read a run written by the demo."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            found: dict[str, Any] = {name: file[name] for name in ("t", "q", "effort", "reference")}
+            data: dict[str, Any] = {name: file[name] for name in ("t", "q", "effort", "reference")}
     except (OSError, ValueError, KeyError) as error:
         raise RbdError(f"cannot read '{path}': {error}") from None
-    return Timeline(model, found["t"] - found["t"][0], found["q"], found["effort"], "Torque", None, found["reference"],
+    return Timeline(model, data["t"] - data["t"][0], data["q"], data["effort"], "Torque", None, data["reference"],
                     title)

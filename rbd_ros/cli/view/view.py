@@ -1,4 +1,4 @@
-"""`rbd view ROBOT`: a robot in the browser, to look at, to move, to play a motion on, to follow while it runs."""
+"""`rbd view ROBOT`: a robot in the browser: inspect, move, play motions, follow a running node."""
 from __future__ import annotations
 
 import argparse
@@ -24,7 +24,7 @@ from ..demo_motion import published_motion
 from ..doctor import Report, examine
 from ..files.robot import add_robot, description_of, named
 
-SHOWN, TURNING = "iiwa", 10.0    # the robot where none is given, and how long it moves (s)
+SHOWN, TURNING = "iiwa", 10.0    # default robot, and duration of its motion (s)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def follow(namespace: argparse.Namespace) -> int:
-    """A running node, until Ctrl-C."""
+    """Follow a running node until Ctrl-C."""
     if namespace.play:
         raise RbdError("--play and --live: one of them")
     try:
@@ -88,7 +88,7 @@ def follow(namespace: argparse.Namespace) -> int:
 
 
 def make(namespace: argparse.Namespace, description: str | None = None) -> RobotView:
-    """Server and view, as the arguments say; description: instead of the robot that they name."""
+    """Create server and view from the arguments; description: replaces the named robot."""
     path = description_of(namespace) if description is None else description
     report, constraints = described(path, namespace)
     server = open_server(namespace.host, namespace.port, report.description.name, namespace.allow_host)
@@ -108,13 +108,13 @@ def make(namespace: argparse.Namespace, description: str | None = None) -> Robot
 
 
 def described(path: str, namespace: argparse.Namespace) -> tuple[Report, ConstraintSet]:
-    """What the doctor says of it, with the model, and its constraints."""
+    """The doctor's report with the model, and the constraints."""
     report = examine(path, namespace.root)
     model = report.model
     if model is None:
         raise RbdError("; ".join(f"{finding.subject}: {finding.message}" for finding in report.findings
                                  if finding.severity == "error") or "no model can be built of it")
-    passive_of(model, namespace.actuated)    # says which names are none
+    passive_of(model, namespace.actuated)    # raises for unknown names
     name = namespace.constraints
     if name is None and namespace.robot in sample_names() and sample_path(namespace.robot).with_suffix(
             ".constraints.yaml").is_file():
@@ -123,7 +123,7 @@ def described(path: str, namespace: argparse.Namespace) -> tuple[Report, Constra
 
 
 class Progress:
-    """Which link's shapes are being read, on a terminal; nothing of what takes less than half a second."""
+    """Progress of reading links' shapes on a terminal, shown after half a second."""
 
     def __init__(self, count: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self._clock, self._begin, self._done, self._shown = count, clock, clock(), 0, False

@@ -21,7 +21,7 @@ from .series_elastic import SeriesSpring
 from .variable_stiffness import VariableSpring, check_spring
 
 Index = NDArray[np.intp]
-TOLERANCE = 1e-9    # relative, of ranges of springs: what rounding makes of their ends
+TOLERANCE = 1e-9    # relative tolerance of springs' ranges, for rounding
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SeriesDrive:
 
 @dataclass(frozen=True)
 class VariableDrive:
-    """A spring whose stiffness a second motor sets. stiffness: the desired one by default, N m/rad.
+    """A spring whose stiffness is set by a second motor. stiffness: default of the desired stiffness, N m/rad.
 
     The motors of an antagonistic spring are equivalent: `motor` turns z₁ = θ + σ, `stiffness_motor` (by default the
     same) z₂ = θ − σ.
@@ -74,8 +74,8 @@ class Actuation:
     """The drives of `model`, one for each of its joints, by name.
 
     Raises `RbdError` naming the joint for a missing or unknown one, a motor without inertia behind a spring, a
-    stiffness that the spring does not reach; and for a robot with a floating base or joints of several coordinates,
-    which have no motor of their own.
+    stiffness out of the spring's range, and for a robot with a floating base or joints of several coordinates, which
+    have no motors.
 
     Motor arrays are (nm,): one motor per joint in the order of the joints, then the second motors of the joints with
     variable stiffness; `motor_names` are their names. At a rigid joint, motor position = joint position.
@@ -125,22 +125,22 @@ class Actuation:
         self.spring_damping: Array = read_only(np.array([drive.damping for drive in series]))
         self.damped: Index = np.flatnonzero(self.spring_damping > 0.0)    # of the joints in `series`
         self.spring_reach: Array = self.series_spring.max_torque * (1.0 + TOLERANCE)
-        self.quick = not self.damped.size    # springs without a state
+        self.quick = not self.damped.size    # all springs without internal state
         friction = self.friction
         self.motors_rub = bool(np.any(friction.damping) or np.any(friction.coulomb) or np.any(friction.breakaway))
         self.groups = _groups([drive for drive in listed if isinstance(drive, VariableDrive)])
-        self.ranges = self.groups    # whose limits are asked: real, where an actuation is varied on complex numbers
+        self.ranges = self.groups    # for range checks: real, if the actuation is complex
         self.stiffness: Array = read_only(np.array([drive.stiffness for drive in listed
                                                     if isinstance(drive, VariableDrive)], dtype=float))
-        # order of the error dynamics of each joint that feedback can choose: rigid 2, elastic 4, with damping 3
+        # order of each joint's error dynamics under feedback linearisation: rigid 2, elastic 4, with damping 3
         self.orders: Index = np.full(self.nv, 4)
         self.orders[self.rigid] = 2
         self.orders[self.series[self.damped]] = 3
         self.of_order = {order: np.flatnonzero(self.orders == order) for order in (2, 3, 4)}
-        # the links, with the rotors that are rigidly connected to them
+        # the links, with rigidly connected rotors
         self.model = model.with_(armature=np.where(np.isin(np.arange(self.nv), self.rigid),
                                                    self.inertia[:self.nv], 0.0))
-        self.rubs = bool(model.damping.any() or model.friction.any())    # the joints, beside the motors
+        self.rubs = bool(model.damping.any() or model.friction.any())    # friction of joints, besides motors
 
     def __repr__(self) -> str:
         kinds = {RigidDrive: "rigid", SeriesDrive: "series", VariableDrive: "variable"}

@@ -20,10 +20,10 @@
 | `spring`         | variable_stiffness | `linear` (offset, gain), `cubic` (and hardening), `antagonistic_quadratic`   |
 |                  |                    | (linear, quadratic), `antagonistic_exponential` (scale, rate)                |
 | `range`          | variable_stiffness | least and largest σ, rad, or N m/rad where σ is the stiffness                |
-| `stiffness`      | variable_stiffness | wanted where nothing else is said, N m/rad; default: the middle (geometric)  |
+| `stiffness`      | variable_stiffness | default of the desired one, N m/rad; without it: the geometric mean          |
 | `stiffness_motor`| variable_stiffness | the second motor; antagonistic springs: default as `motor`                   |
 
-Every joint of the model must be there, and no other.
+All joints of the model are required, others are rejected.
 """
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ _MOTOR = tuple(field.name for field in fields(Motor))
 def load_actuation(source: str | os.PathLike[str] | Mapping[str, Any], model: RobotModel) -> Actuation:
     """The drives of a YAML file or text, or of a mapping of joint names, for this model: format as above.
 
-    Raises `RbdError` naming the joint, the key and what is wrong with it.
+    Raises `RbdError` naming the joint, the key and the problem.
 
         >>> text = "actuation: {shoulder: {type: rigid}, elbow: {type: rigid}}"
         >>> rbd.load_actuation(text, rbd.sample("two_link")).motor_names
         ('shoulder', 'elbow')
     """
-    where, entries = ("", source) if isinstance(source, Mapping) else _file(source)
+    prefix, entries = ("", source) if isinstance(source, Mapping) else _file(source)
     try:
         drives = {}
         for joint, entry in entries.items():
@@ -71,11 +71,11 @@ def load_actuation(source: str | os.PathLike[str] | Mapping[str, Any], model: Ro
                 raise RbdError(f"joint '{joint}': {error}") from None
         return Actuation(model, drives)
     except RbdError as error:
-        raise RbdError(f"{where}{error}") from None
+        raise RbdError(f"{prefix}{error}") from None
 
 
 def _file(source: str | os.PathLike[str]) -> tuple[str, Mapping[str, Any]]:
-    """How messages begin, and the entries by joint."""
+    """Prefix of messages, and the entries by joint."""
     tree, name = read_yaml(source, "actuation")
     if not isinstance(tree, Mapping) or not isinstance(tree.get("actuation"), Mapping):
         raise RbdError(f"{name}: expected the key 'actuation' with joints and their drives")
@@ -116,14 +116,14 @@ def _variable(entry: Mapping[str, Any]) -> VariableDrive:
     name = entry.get("spring")
     if not isinstance(name, str) or name not in _SPRINGS:
         raise unknown_name("spring", name, _SPRINGS)
-    made, required, optional = _SPRINGS[name]
+    spring_class, required, optional = _SPRINGS[name]
     if "damping" in entry:
         raise RbdError("damping: springs of variable stiffness have none; use damping of the motor or of the joint")
-    _check_keys(entry, ("spring", "range", *required, *(() if made.antagonistic else ("stiffness_motor",))),
+    _check_keys(entry, ("spring", "range", *required, *(() if spring_class.antagonistic else ("stiffness_motor",))),
                 (*optional, "max_deflection", "stiffness", "motor", "stiffness_motor"))
     lower, upper = _numbers(entry, "range", 2)
     options = {key: _number(entry, key) for key in (*required, *optional) if key in entry}
-    spring = made(lower, upper, _number(entry, "max_deflection", np.inf), **options)
+    spring = spring_class(lower, upper, _number(entry, "max_deflection", np.inf), **options)
     return VariableDrive(spring, _motor(entry, "motor"), _motor(entry, "stiffness_motor"),
                          _number(entry, "stiffness") if "stiffness" in entry else None)
 
@@ -131,16 +131,16 @@ def _variable(entry: Mapping[str, Any]) -> VariableDrive:
 def _motor(entry: Mapping[str, Any], key: str) -> Motor | None:
     if key not in entry:
         return None
-    given = entry[key]
-    if not isinstance(given, Mapping):
-        raise RbdError(f"{key}: expected keys and values, got {shown(given)}")
-    for name in given:
+    keys = entry[key]
+    if not isinstance(keys, Mapping):
+        raise RbdError(f"{key}: expected keys and values, got {shown(keys)}")
+    for name in keys:
         if name not in _MOTOR:
             raise unknown_name(f"key of {key}", name, _MOTOR)
-    if "rotor_inertia" not in given:
+    if "rotor_inertia" not in keys:
         raise RbdError(f"{key}: rotor_inertia is missing")
     try:
-        return Motor(**{name: _number(given, name) for name in given})
+        return Motor(**{name: _number(keys, name) for name in keys})
     except RbdError as error:
         raise RbdError(f"{key}: {error}" if not str(error).startswith("motor") else str(error)) from None
 
@@ -161,7 +161,7 @@ def _number(entry: Mapping[str, Any], key: str, default: float | None = None) ->
     try:
         if isinstance(value, bool):
             raise TypeError
-        return float(value)    # YAML takes 1e4, without a point, for text
+        return float(value)    # YAML reads 1e4, without a point, as a string
     except (TypeError, ValueError, OverflowError):
         raise RbdError(f"{key}: expected a number, got {shown(value)}") from None
 

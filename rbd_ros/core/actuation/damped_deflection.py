@@ -5,8 +5,8 @@ linear equation has the solution
 
     φ(h) = e^(−z) φ(0) + (1/D) Σ_j c_j j! h^(j+1) ϕ_(j+1)(−z),    τ(t) = Σ_j c_j t^j,
 
-which is exact whatever z (exponential integrator; ϕ: Hochbruck & Ostermann 2010, eq. 2.11). For a nonlinear spring
-k is that at the start, and `f(φ) − kφ` is taken as linear in time between both ends (two passes, order 2).
+which is exact for any z (exponential integrator; ϕ: Hochbruck & Ostermann 2010, eq. 2.11). For a nonlinear spring k is
+that at the start, and `f(φ) − kφ` is interpolated linearly in time (two passes, order 2).
 """
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _TERMS = 6
 class DampedDeflection:
     """The deflections `value` (nd,) of the springs with damping, carried along a motion of equal periods (s).
 
-    efforts: τ, τ̇, τ̈ (3, nv) of the first instant, from which they begin as in a steady motion unless `start` (nd,)
-    says otherwise.
+    efforts: τ, τ̇, τ̈ (3, nv) at the first instant. start (nd,): initial deflections, by default those of a steady
+    motion.
 
         >>> model = rbd.sample("two_link")
         >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
@@ -57,7 +57,7 @@ class DampedDeflection:
             self.value = np.array(_shaped("start", start, (damped.size,), ()))
 
     def advance(self, efforts: ArrayLike) -> Array:
-        """The deflections (nd,) one period later, where the efforts are τ, τ̇, τ̈ (3, nv)."""
+        """The deflections (nd,) one period later, with efforts τ, τ̇, τ̈ (3, nv) at that time."""
         tau = _shaped("efforts", efforts, (3, self.actuation.nv), ())[:, self._joints]
         c = hermite(self._last, tau, self.period)
         before, spring = self.value, self._spring
@@ -67,10 +67,10 @@ class DampedDeflection:
         if self._linear:
             self.value = decay * before + np.sum(weights * c, axis=0)
         else:
-            rest = spring.torque(before) - k * before
-            c[0] -= rest
+            nonlinear = spring.torque(before) - k * before
+            c[0] -= nonlinear
             self.value = decay * before + np.sum(weights * c, axis=0)
-            c[1] -= (spring.torque(self.value) - k * self.value - rest) / self.period
+            c[1] -= (spring.torque(self.value) - k * self.value - nonlinear) / self.period
             self.value = decay * before + np.sum(weights * c, axis=0)
         self._last = tau
         return self.value

@@ -1,6 +1,6 @@
 """Derivatives of the elastic-joint functions by any scalar p: K §2.4 extended to springs and motors.
 
-Links as in `derivatives.directional`; springs and motors by an imaginary step of all that they depend on. O(n) per
+Links as in `derivatives.directional`; springs and motors by an imaginary step of their inputs and constants. O(n) per
 direction for link efforts and motors; feedback linearisation solves for accelerations, O(n³) as without derivatives.
 """
 from __future__ import annotations
@@ -27,9 +27,9 @@ def link_efforts_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike, a
                              snap: ArrayLike, tangent: Tangent | Iterable[Tangent]) -> Array:
     """∂/∂p of `link_efforts` (3, nv) or (N, 3, nv): of τ, τ̇, τ̈, without external wrenches.
 
-    tangent: `ElasticTangent` (a `Tangent` will do where jerk and snap do not change), or several, which gives a first
-    axis. Of the links all of their parameters count, joint friction included, and the rotors of rigid joints. Other
-    arguments and errors as of `link_efforts`.
+    tangent: `ElasticTangent` (or `Tangent` for constant jerk and snap), or several, which adds a first axis. Includes
+    all parameters of the links, joint friction, and the rotors of rigid joints. Other arguments and errors as of
+    `link_efforts`.
 
         >>> model = rbd.sample("two_link")
         >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
@@ -38,17 +38,17 @@ def link_efforts_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike, a
         (3, 2)
     """
     tangents, alone = each(tangent)
-    given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a, "jerk": jerk, "snap": snap})
-    names, shape = given.names, (given.count, actuation.nv)
-    out = np.empty((len(tangents), given.count, 3, actuation.nv))
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a, "jerk": jerk, "snap": snap})
+    names, shape = checked.names, (checked.count, actuation.nv)
+    out = np.empty((len(tangents), checked.count, 3, actuation.nv))
     for result, one in zip(out, tangents, strict=True):
         links = VariedLinks(actuation, one)
-        motion = [moved(x, one, name, given.batch is not None).reshape(shape)
-                  for x, name in zip(given.arrays, names, strict=True)]
-        for s in range(given.count):
+        motion = [moved(x, one, name, checked.batch is not None).reshape(shape)
+                  for x, name in zip(checked.arrays, names, strict=True)]
+        for s in range(checked.count):
             result[s] = links.efforts(*(x[s] for x in motion)).imag / STEP
-    out = out[:, 0] if given.batch is None else out
-    given.finite(derivative=out)
+    out = out[:, 0] if checked.batch is None else out
+    checked.finite(derivative=out)
     return out[0] if alone else out
 
 
@@ -56,7 +56,7 @@ def motor_reference_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike
                                 tangent: Tangent | Iterable[Tangent], stiffness: ArrayLike | None = None,
                                 deflection: ArrayLike | None = None) -> MotorReference:
     """∂/∂p of every part of `motor_reference` (of a rigid joint's stiffness: 0), by constants of springs and motors,
-    and by what is given: q, v, a, efforts, stiffness, deflection.
+    and by the arguments q, v, a, efforts, stiffness, deflection.
 
     tangent: `ElasticTangent`, or several, which gives a first axis; ∂ of the efforts by the links' parameters is
     `link_efforts_directional`. Other arguments and errors as of `motor_reference`.
@@ -70,12 +70,12 @@ def motor_reference_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike
         array([1., 0.])
     """
     tangents, alone = each(tangent)
-    motor_reference(actuation, q, v, a, efforts, stiffness, deflection)    # says what is wrong
-    given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
-    lead, many = () if given.batch is None else (given.batch,), given.batch is not None
+    motor_reference(actuation, q, v, a, efforts, stiffness, deflection)    # raises for invalid arguments
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
+    lead, many = () if checked.batch is None else (checked.batch,), checked.batch is not None
     tau = np.broadcast_to(np.asarray(efforts, dtype=float), (*lead, 3, actuation.nv))
     k = np.stack(stiffness_motion(actuation, stiffness, lead), axis=-2)
-    found: list[Any] = []
+    derivatives: list[Any] = []
     for one in tangents:
         varied = varied_actuation(actuation, one)
         force, firmness = moved(tau, one, "efforts", many), moved(k, one, "stiffness", many)
@@ -84,11 +84,11 @@ def motor_reference_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike
             bend = moved(np.broadcast_to(np.asarray(deflection, dtype=float), (*lead, actuation.damped.size)), one,
                          "deflection", many)
         result = flat_motors(varied, Motion(*(moved(x, one, name, many) for x, name in zip(
-            given.arrays, given.names, strict=True))), Motion(*(force[..., i, :] for i in range(3))),
+            checked.arrays, checked.names, strict=True))), Motion(*(force[..., i, :] for i in range(3))),
             Motion(*(firmness[..., i, :] for i in range(3))), bend)
-        found.append([np.imag(part) / STEP for part in result])
-    parts = [np.array([one[i] for one in found]) for i in range(len(MotorReference._fields))]
-    given.finite(**dict(zip(MotorReference._fields, parts, strict=True)))
+        derivatives.append([np.imag(part) / STEP for part in result])
+    parts = [np.array([one[i] for one in derivatives]) for i in range(len(MotorReference._fields))]
+    checked.finite(**dict(zip(MotorReference._fields, parts, strict=True)))
     return MotorReference(*(part[0] if alone else part for part in parts))
 
 
@@ -96,8 +96,8 @@ def feedback_linearization_directional(actuation: Actuation, gains: FeedbackGain
                                        motor_position: ArrayLike, motor_velocity: ArrayLike, reference: ArrayLike,
                                        tangent: Tangent | Iterable[Tangent],
                                        stiffness: ArrayLike | None = None) -> FeedbackLinearization:
-    """∂/∂p of every part of `feedback_linearization` (of a rigid joint's stiffness: 0), at gains that stay, by
-    parameters of links, springs, motors and friction, and by the measured state and the reference.
+    """∂/∂p of every part of `feedback_linearization` (of a rigid joint's stiffness: 0) at constant gains, by parameters
+    of links, springs, motors and friction, and by the measured state and the reference.
 
     tangent: `ElasticTangent`, or several, which gives a first axis. Other arguments and errors as of
     `feedback_linearization`. `acceleration` is that of the links in this state under these efforts.
@@ -112,18 +112,18 @@ def feedback_linearization_directional(actuation: Actuation, gains: FeedbackGain
     """
     tangents, alone = each(tangent)
     feedback_linearization(actuation, gains, q, v, motor_position, motor_velocity, reference, stiffness)
-    given = states(actuation.model, positions={"q": q}, rates={"v": v})
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v})
     k = np.stack(stiffness_motion(actuation, stiffness, ()), axis=-2)
-    inputs = {"q": given.arrays[0], "v": given.arrays[1], "motor_position": np.asarray(motor_position, dtype=float),
+    inputs = {"q": checked.arrays[0], "v": checked.arrays[1], "motor_position": np.asarray(motor_position, dtype=float),
               "motor_velocity": np.asarray(motor_velocity, dtype=float),
               "reference": np.asarray(reference, dtype=float)}
-    found: list[Any] = []
+    derivatives: list[Any] = []
     for one in tangents:
         firmness = moved(k, one, "stiffness")
         x, rate, z, z_rate, r = (moved(value, one, name) for name, value in inputs.items())
         result = linearized(varied_actuation(actuation, one), VariedLinks(actuation, one), gains, x, rate, z, z_rate, r,
                             Motion(*firmness))
-        found.append([np.imag(part) / STEP for part in result])
-    parts = [np.array([one[i] for one in found]) for i in range(len(FeedbackLinearization._fields))]
-    given.finite(**dict(zip(FeedbackLinearization._fields, parts, strict=True)))
+        derivatives.append([np.imag(part) / STEP for part in result])
+    parts = [np.array([one[i] for one in derivatives]) for i in range(len(FeedbackLinearization._fields))]
+    checked.finite(**dict(zip(FeedbackLinearization._fields, parts, strict=True)))
     return FeedbackLinearization(*(part[0] if alone else part for part in parts))

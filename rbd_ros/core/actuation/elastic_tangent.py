@@ -1,6 +1,6 @@
 """`ElasticTangent`: derivatives of the inputs of elastic joints, and an `Actuation` varied along them.
 
-Everything that computes springs and motors takes complex numbers, so an imaginary step of 1e-30 of all constants gives
+All functions of springs and motors accept complex numbers, so an imaginary step of 1e-30 of the constants gives
 derivatives exact to rounding.
 """
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .series_elastic import SeriesSpring
 
 MOTOR = ("rotor_inertia", "gear_ratio", "damping", "coulomb", "breakaway", "stribeck_velocity", "smoothing")
 SERIES = ("coefficients", "damping")
-RANGE = ("lower", "upper", "max_deflection")    # of springs: what nothing depends on
+RANGE = ("lower", "upper", "max_deflection")    # fields of springs without influence on results
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,8 @@ class ElasticTangent(Tangent):
 
     springs {joint: {constant: number}}: of a series spring `coefficients` (m,) and `damping`; of a spring of variable
     stiffness the fields of its class (`offset`, `gain`, `hardening`; `linear`, `quadratic`; `scale`, `rate`). motors
-    {name in `Actuation.motor_names`: {field of `Motor`: number}}; `coulomb` of a motor without Stribeck's effect takes
-    `breakaway` along. jerk, snap (nv,); efforts (3, nv); stiffness (n,) or (3, n); deflection (nd,);
+    {name in `Actuation.motor_names`: {field of `Motor`: number}}; `coulomb` of a motor without Stribeck's effect also
+    changes `breakaway`. jerk, snap (nv,); efforts (3, nv); stiffness (n,) or (3, n); deflection (nd,);
     motor_position, motor_velocity (nm,); reference (5, nv).
 
         >>> model = rbd.sample("two_link")
@@ -61,7 +61,8 @@ class ElasticTangent(Tangent):
 
 
 def moved(value: Array, tangent: Tangent, name: str, batch: bool = False) -> Any:
-    """An input with its imaginary step; complex. batch: of several states, to which one change may belong."""
+    """An input with its imaginary step; complex. batch: whether there are several states, which may share one change.
+    """
     change = getattr(tangent, name, None)
     out = np.asarray(value, dtype=np.complex128)
     if change is None:
@@ -75,13 +76,13 @@ def moved(value: Array, tangent: Tangent, name: str, batch: bool = False) -> Any
 
 
 def each(tangent: Tangent | Iterable[Tangent]) -> tuple[tuple[Tangent, ...], bool]:
-    """The directions, and whether there is a single one."""
+    """The tangents as a tuple, and whether a single one was passed."""
     alone = isinstance(tangent, Tangent)
-    found: Any = (tangent,) if alone else tuple(tangent) if isinstance(tangent, Iterable) else (tangent,)
-    for one in found:
+    tangents: Any = (tangent,) if alone else tuple(tangent) if isinstance(tangent, Iterable) else (tangent,)
+    for one in tangents:
         if not isinstance(one, Tangent):
             raise RbdError(f"tangent: expected an ElasticTangent or several, got {type(one).__name__}")
-    return found, alone
+    return tangents, alone
 
 
 def varied_actuation(actuation: Actuation, tangent: Tangent) -> Actuation:
@@ -116,16 +117,16 @@ def varied_actuation(actuation: Actuation, tangent: Tangent) -> Actuation:
     out.series_spring = _raw_spring(coefficients, actuation.series_spring.max_deflection)
     out.spring_damping = damping
     groups = []
-    for at, group in actuation.groups:
+    for indices, group in actuation.groups:
         names = [one.name for one in fields(group) if one.name not in RANGE]
         values: dict[str, Any] = {name: np.asarray(getattr(group, name), dtype=np.complex128) for name in names}
-        for k, index in enumerate(at):
+        for k, index in enumerate(indices):
             joint_name = actuation.variable_name(int(index))
             for what, value in springs.get(joint_name, {}).items():
                 if what not in names:
                     raise unknown_name(f"constant in springs['{joint_name}']", what, names)
                 values[what][k] += 1j * STEP * finite(value, (), f"springs['{joint_name}']['{what}']")
-        groups.append((at, replace(group, **values)))
+        groups.append((indices, replace(group, **values)))
     out.groups = tuple(groups)
     inertia, law = varied_motors(actuation, tangent)
     behind = actuation.inertia_behind_springs != 0.0
@@ -146,10 +147,10 @@ def varied_motors(actuation: Actuation, tangent: Tangent) -> tuple[Any, Friction
     values: dict[str, Any] = {what: np.array([getattr(motor, what) for motor in motors], dtype=np.complex128)
                               for what in MOTOR}
     for i, (name, motor) in enumerate(zip(actuation.motor_names, motors, strict=True)):
-        given = dict(changes.get(name, {}))
-        if "coulomb" in given and motor.breakaway == motor.coulomb:
-            given.setdefault("breakaway", given["coulomb"])
-        for what, value in given.items():
+        step = dict(changes.get(name, {}))
+        if "coulomb" in step and motor.breakaway == motor.coulomb:
+            step.setdefault("breakaway", step["coulomb"])
+        for what, value in step.items():
             if what not in MOTOR:
                 raise unknown_name(f"field in motors['{name}']", what, MOTOR)
             values[what][i] += 1j * STEP * finite(value, (), f"motors['{name}']['{what}']")

@@ -1,9 +1,9 @@
 """Feedback linearisation of robots with elastic joints, from the measured state of links and motors.
 
-Each joint gets the linear error dynamics that its drive allows (`poles`): rigid of order 2, series elastic and
-variable stiffness of order 4, springs with damping of order 3 (their deflection is an internal, stable dynamics), the
-stiffness of order 2. The derivatives of the motion follow one after another, because the law itself prescribes those
-that it can set directly, and thereby their derivatives (mixed case of De Luca 1998, without his dynamic extension):
+Each joint has linear error dynamics of the order of its drive (`poles`): rigid 2, series elastic and variable stiffness
+4, springs with damping 3 (their deflection is a stable internal dynamics), the stiffness 2. The derivatives of the
+motion are computed successively, because the law prescribes the derivatives that it sets directly, and thereby their
+derivatives (mixed case of De Luca 1998, without his dynamic extension):
 
 |              | rigid             | spring with damping            | spring without damping                 |
 |--------------|-------------------|--------------------------------|----------------------------------------|
@@ -35,8 +35,8 @@ from .variable_stiffness import Partials
 
 
 class FeedbackLinearization(NamedTuple):
-    """effort (nm,) of the motors, motor_acceleration (nm,) that it gives; acceleration, jerk, snap (nv,) of the links
-    in the measured state under it; torque (nv,), stiffness (nv,) of the springs now (inf at rigid joints).
+    """effort (nm,) of the motors and the resulting motor_acceleration (nm,); acceleration, jerk, snap (nv,) of the
+    links in the measured state under this effort; torque (nv,), stiffness (nv,) of the springs (inf at rigid joints).
     """
 
     effort: Array
@@ -66,17 +66,17 @@ def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayL
         array([0., 0.])
     """
     nv, nm = actuation.nv, actuation.nm
-    given = states(actuation.model, positions={"q": q}, rates={"v": v})
-    if given.batch is not None:
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v})
+    if checked.batch is not None:
         raise RbdError("feedback linearisation takes one measured state, not a batch")
-    q, v = given.arrays
+    q, v = checked.arrays
     z, z_rate = _array("motor_position", motor_position, (nm,)), _array("motor_velocity", motor_velocity, (nm,))
     r = _array("reference", reference, (5, nv))
-    wanted = stiffness_motion(actuation, stiffness, ())
+    desired = stiffness_motion(actuation, stiffness, ())
 
-    found = linearized(actuation, Links(actuation), gains, q, v, z, z_rate, r, wanted)
-    given.finite(effort=found.effort, motor_acceleration=found.motor_acceleration, torque=found.torque)
-    return found
+    solution = linearized(actuation, Links(actuation), gains, q, v, z, z_rate, r, desired)
+    checked.finite(effort=solution.effort, motor_acceleration=solution.motor_acceleration, torque=solution.torque)
+    return solution
 
 
 class Links:
@@ -126,7 +126,7 @@ def linearized(actuation: Actuation, links: Any, gains: FeedbackGains, q: Array,
 
 
 class _Springs(NamedTuple):
-    """Springs as measured: torque, its rate without that of dampers, stiffness, rate of the deflection (nv,) each,
+    """Springs in the measured state: torque, its rate without dampers, stiffness, rate of the deflection (nv,) each,
     slope ∂k/∂φ of series springs (nv,), load (nm,) of the motors; and of joints with variable stiffness (n,): partial
     derivatives, rates of σ and of the stiffness.
     """
@@ -154,17 +154,17 @@ def _measured(actuation: Actuation, q: Array, v: Array, z: Array, z_rate: Array)
     if not variable.size:
         return _Springs(torque, torque_rate, k, rate, slope, load)
     theta, sigma, theta_rate, sigma_rate, reaction = np.empty((5, variable.size), z.dtype)
-    for at, group in actuation.groups:
-        first, second = variable[at], nv + at
-        theta[at], sigma[at] = group.from_motors(z[first], z[second])
-        theta_rate[at], sigma_rate[at] = group.from_motors(z_rate[first], z_rate[second])
-        reaction[at] = group.reaction(theta[at] - q[first], sigma[at])
+    for joints, group in actuation.groups:
+        first, second = variable[joints], nv + joints
+        theta[joints], sigma[joints] = group.from_motors(z[first], z[second])
+        theta_rate[joints], sigma_rate[joints] = group.from_motors(z_rate[first], z_rate[second])
+        reaction[joints] = group.reaction(theta[joints] - q[first], sigma[joints])
     P = variable_partials(actuation, theta - q[variable], sigma)
     phi_rate = theta_rate - v[variable]
     rate[variable], k[variable], torque[variable] = phi_rate, P.p, P.f
     torque_rate[variable] = P.p * phi_rate + P.s * sigma_rate
-    for at, group in actuation.groups:
-        load[variable[at]], load[nv + at] = group.loads(P.f[at], reaction[at])
+    for joints, group in actuation.groups:
+        load[variable[joints]], load[nv + joints] = group.loads(P.f[joints], reaction[joints])
     return _Springs(torque, torque_rate, k, rate, slope, load, P, sigma_rate, P.pp * phi_rate + P.ps * sigma_rate)
 
 
@@ -196,15 +196,15 @@ def _link_motion(actuation: Actuation, links: Any, g: Array, q: Array, v: Array,
 
 def _motor_acceleration(actuation: Actuation, g: Array, a: Array, tau: Array, wanted: Motion,
                         springs: _Springs) -> Array:
-    """Accelerations (nm,) of the motors that give the torques τ, τ̇, τ̈ (3, nv), and the stiffness its dynamics."""
+    """Accelerations (nm,) of the motors for the torques τ, τ̇, τ̈ (3, nv) and the error dynamics of the stiffness."""
     series, variable, nv = actuation.series, actuation.variable, actuation.nv
     out = np.zeros(actuation.nm, a.dtype)
     out[:nv] = a
     if series.size:
         bend = (tau[2] - springs.slope * springs.rate**2)[series] / springs.stiffness[series]
         d = actuation.damped
-        at = series[d]
-        bend[d] = (tau[1][at] - springs.stiffness[at] * springs.rate[at]) / actuation.spring_damping[d]
+        joints = series[d]
+        bend[d] = (tau[1][joints] - springs.stiffness[joints] * springs.rate[joints]) / actuation.spring_damping[d]
         out[series] += bend
     if variable.size:
         P, y, k_rate = springs.partials, springs.sigma_rate, springs.stiffness_rate
@@ -214,13 +214,13 @@ def _motor_acceleration(actuation: Actuation, g: Array, a: Array, tau: Array, wa
         bend, sigma = solve(actuation, P, tau[2][variable] - (P.pp * x + 2.0 * P.ps * y) * x - P.ss * y * y,
                             stiffening - (P.ppp * x + 2.0 * P.pps * y) * x - P.pss * y * y)
         theta = a[variable] + bend
-        for at, group in actuation.groups:
-            out[variable[at]], out[nv + at] = group.to_motors(theta[at], sigma[at])
+        for joints, group in actuation.groups:
+            out[variable[joints]], out[nv + joints] = group.to_motors(theta[joints], sigma[joints])
     return out
 
 
 def _solved(M: Array, unknown: NDArray[np.intp], known: NDArray[np.intp], rest: Array, x: Array) -> Array:
-    """The unknown part of x in the unknown rows of `M x = rest`."""
+    """The unknown part of x, from the unknown rows of `M x = rest`."""
     if not unknown.size:
         return np.zeros(0)
     try:

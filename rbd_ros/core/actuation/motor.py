@@ -17,7 +17,7 @@ class Motor:
 
     Friction is given behind the gear: damping (N m s/rad), coulomb (N m), breakaway (N m, by default `coulomb`)
     with stribeck_velocity (rad/s), smoothing (rad/s); m and N for prismatic joints. Raises `RbdError` for numbers
-    that no motor can have.
+    that are impossible for a motor.
 
         >>> rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0).inertia    # behind the gears, kg m²
         1.0

@@ -50,7 +50,7 @@ def motor_reference(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLi
     stiffness (n,), (3, n) or (N, 3, n): k and, unless zero, k̇, k̈ of the joints in `actuation.variable`; by default
     the `stiffness` of their drives. deflection (nd,) or (N, nd): of the springs with damping, see `DampedDeflection`;
     by default that of the steady motion. Raises `RbdError` naming the input, or the joint whose spring cannot
-    produce it.
+    produce the effort.
 
         >>> model = rbd.sample("two_link")
         >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
@@ -59,15 +59,15 @@ def motor_reference(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLi
         >>> rbd.motor_reference(arm, [0.3, 0.5], [0, 0], [0, 0], efforts).position.round(4)
         array([0.3079, 0.5035])
     """
-    given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
-    lead = () if given.batch is None else (given.batch,)
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
+    lead = () if checked.batch is None else (checked.batch,)
     tau = _shaped("efforts", efforts, (3, actuation.nv), lead)
     k = stiffness_motion(actuation, stiffness, lead)
     if deflection is not None:
         deflection = _shaped("deflection", deflection, (actuation.damped.size,), lead)
-    found = flat_motors(actuation, Motion(*given.arrays), Motion(*(tau[..., i, :] for i in range(3))), k, deflection)
-    given.finite(**{name: getattr(found, name) for name in ("position", "velocity", "acceleration", "effort")})
-    return found
+    motors = flat_motors(actuation, Motion(*checked.arrays), Motion(*(tau[..., i, :] for i in range(3))), k, deflection)
+    checked.finite(**{name: getattr(motors, name) for name in ("position", "velocity", "acceleration", "effort")})
+    return motors
 
 
 def link_efforts(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLike, jerk: ArrayLike, snap: ArrayLike,
@@ -117,9 +117,9 @@ def flat_motors(actuation: Actuation, links: Motion, tau: Motion, k: Motion,
         for motor, part, other in zip(motors, phi, sigma, strict=True):
             motor[..., variable] += part
             motor[..., nv:] = other
-        for at, spring in actuation.groups:
-            first, second = variable[at], nv + at
-            reaction = spring.reaction(phi.value[..., at], sigma.value[..., at])
+        for joints, spring in actuation.groups:
+            first, second = variable[joints], nv + joints
+            reaction = spring.reaction(phi.value[..., joints], sigma.value[..., joints])
             load[..., first], load[..., second] = spring.loads(load[..., first], reaction)
             for motor in motors:
                 motor[..., first], motor[..., second] = spring.to_motors(motor[..., first], motor[..., second])
@@ -131,7 +131,7 @@ def flat_motors(actuation: Actuation, links: Motion, tau: Motion, k: Motion,
 
 
 def stiffness_motion(actuation: Actuation, stiffness: ArrayLike | None, lead: tuple[int, ...]) -> Motion:
-    """k, k̇, k̈ (…, n) from what `motor_reference` takes."""
+    """k, k̇, k̈ (…, n) from the argument `stiffness` of `motor_reference`."""
     n = actuation.variable.size
     if stiffness is None:
         k = np.broadcast_to(actuation.stiffness, (*lead, n))

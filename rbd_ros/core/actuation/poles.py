@@ -21,18 +21,18 @@ def gains_of(poles: Poles, order: int) -> Array:
     complex ones in conjugate pairs.
     """
     try:
-        given = np.asarray(poles, dtype=complex)
+        values = np.asarray(poles, dtype=complex)
     except (TypeError, ValueError, OverflowError):
         raise RbdError(f"poles: expected a number or {order} of them, got {shown(poles)}") from None
-    if given.ndim == 0:
-        if not (given.imag == 0.0 and given.real > 0.0 and np.isfinite(given.real)):
+    if values.ndim == 0:
+        if not (values.imag == 0.0 and values.real > 0.0 and np.isfinite(values.real)):
             raise RbdError(f"bandwidth must be a positive number of 1/s, got {shown(poles)}")
-        given = np.full(order, -given)
-    if given.shape != (order,):
-        raise RbdError(f"expected {order} poles, got {given.size}")
-    if not (np.isfinite(given).all() and np.all(given.real < 0.0)):
+        values = np.full(order, -values)
+    if values.shape != (order,):
+        raise RbdError(f"expected {order} poles, got {values.size}")
+    if not (np.isfinite(values).all() and np.all(values.real < 0.0)):
         raise RbdError(f"every pole needs a negative real part, got {shown(poles)}")
-    coefficients = np.poly(given)
+    coefficients = np.poly(values)
     if np.iscomplexobj(coefficients) and np.abs(coefficients.imag).max() > 1e-9 * np.abs(coefficients).max():
         raise RbdError(f"complex poles must come in conjugate pairs, got {shown(poles)}")
     return np.ascontiguousarray(coefficients.real[:0:-1])
@@ -56,8 +56,8 @@ class FeedbackGains:
     @staticmethod
     def placed(actuation: Actuation, poles: Poles | Mapping[str, Poles],
                stiffness_poles: Poles | Mapping[str, Poles] = 20.0) -> FeedbackGains:
-        """From poles (1/s), for all joints or by joint name: a bandwidth b for all of them at −b, or as many as
-        `actuation.orders` says (2 for a stiffness). Raises `RbdError` naming the joint.
+        """Gains of poles (1/s), for all joints or by joint name: a bandwidth b for all poles at −b, or a list of
+        `actuation.orders` poles (2 for a stiffness). Raises `RbdError` naming the joint.
         """
         links = np.zeros((actuation.nv, 4))
         for i, (name, order) in enumerate(zip(actuation.joint_names, actuation.orders, strict=True)):

@@ -1,27 +1,27 @@
 """Springs of series elastic joints: odd polynomials `τ = k₁φ + k₃φ³ + k₅φ⁵ + …` of the deflection φ = θ − q.
 
-One coefficient is the linear spring, two a cubic one, hardening (k₃ > 0) or softening. The fields may be numbers of
-one joint or arrays of many: `stacked` puts the springs of an arm into one object that computes them all at once.
-Everything here takes complex numbers, too.
+One coefficient is a linear spring, two a cubic one, hardening (k₃ > 0) or softening. Fields may be numbers of one joint
+or arrays of many: `stacked` combines the springs of an arm into one object. All functions accept complex numbers.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import RbdError, shown
-from ..kept import kept
 from ..model.inertia import Array
 from .spring_kernels import deflections_entry
+
 
 @dataclass(frozen=True, eq=False)
 class SeriesSpring:
     """`τ = Σ coefficients[j] φ^(2j+1)` (N m, rad) up to |φ| ≤ max_deflection (rad).
 
     coefficients (m,) of one joint, or (n, m) of n joints; max_deflection a number or (n,), inf for none.
-    Raises `RbdError` where the torque does not increase over the whole range: the spring could not be inverted.
+    Raises `RbdError` unless the torque increases over the whole range, as required for inversion.
 
         >>> rbd.SeriesSpring([500.0]).torque(np.array([0.01]))    # N m
         array([5.])
@@ -69,16 +69,16 @@ class SeriesSpring:
         x = phi * phi
         return self._polynomial(x, self.coefficients / (2 * np.arange(self.coefficients.shape[-1]) + 2)) * x
 
-    @kept
+    @functools.cached_property
     def _of_stiffness(self) -> Array:
         return self.coefficients * (2 * np.arange(self.coefficients.shape[-1]) + 1)
 
-    @kept
+    @functools.cached_property
     def _of_slope(self) -> Array:
         power = 2 * np.arange(self.coefficients.shape[-1]) + 1
         return (self.coefficients * (power * (power - 1)))[..., 1:]
 
-    @kept
+    @functools.cached_property
     def max_torque(self) -> Array:
         """Torque at the largest deflection, N m; inf without a limit."""
         return np.where(np.isinf(self.max_deflection), np.inf,

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import kernel, quick_entry
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import kernel
 
 _ITERATIONS = 60
 
@@ -30,9 +31,9 @@ def deflection(c, i, limit, tau):
     if c.shape[1] == 1:
         return tau / c[i, 0]
     size = abs(tau)
-    low = 0.0    # odd and increasing: the root is between `low` and `high`; Newton's method, kept in there by bisection
+    low = 0.0    # odd and increasing: Newton's method, safeguarded by bisection between `low` and `high`
     high = limit
-    if high == np.inf:    # no coefficient is negative then
+    if high == np.inf:    # all coefficients are non-negative then
         for j in range(c.shape[1]):
             if c[i, j] > 0.0:
                 high = min(high, (size / c[i, j]) ** (1.0 / (2 * j + 1)))
@@ -71,15 +72,15 @@ def series_motion_entry(c, limit, reach, joints, tau, tau_rate, tau_acceleration
     """
     within = True
     for i in range(len(joints)):
-        at = joints[i]
-        if not abs(tau[at]) <= reach[i]:
+        joint = joints[i]
+        if not abs(tau[joint]) <= reach[i]:
             within = False
             continue
-        phi = deflection(c, i, limit[i], tau[at])
+        phi = deflection(c, i, limit[i], tau[joint])
         _torque, k, slope = spring(c, i, phi)
-        phi_rate = tau_rate[at] / k
-        x[at] += phi
-        rate[at] += phi_rate
-        acceleration[at] += (tau_acceleration[at] - slope * phi_rate * phi_rate) / k
-        stiffness[at] = k
+        phi_rate = tau_rate[joint] / k
+        x[joint] += phi
+        rate[joint] += phi_rate
+        acceleration[joint] += (tau_acceleration[joint] - slope * phi_rate * phi_rate) / k
+        stiffness[joint] = k
     return within

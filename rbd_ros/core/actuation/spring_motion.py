@@ -1,4 +1,4 @@
-"""Springs along a motion: from torques and their time derivatives to deflections and theirs, and back.
+"""Springs along a motion: conversion between torques and deflections with their time derivatives.
 
 With `τ = f(φ, σ)`, `k = ∂f/∂φ` and their Jacobian J by (φ, σ):
 
@@ -34,9 +34,8 @@ class Motion(NamedTuple):
 def series_motion(actuation: Actuation, tau: Motion, deflection: Array | None = None) -> Motion:
     """Deflections φ of the series springs under torques τ (…, ns), in the order of `actuation.series`.
 
-    deflection (…, nd): of the springs with damping; by default they have come to the steady motion under τ, which is
-    exact where τ is quadratic in time and the spring linear. Raises `RbdError` naming the joint whose spring does not
-    transmit the torque.
+    deflection (…, nd): of the springs with damping; by default that of the steady motion under τ, exact for τ quadratic
+    in time and linear springs. Raises `RbdError` naming the joint whose spring cannot transmit the torque.
     """
     spring = actuation.series_spring
     reach = spring.max_torque
@@ -72,18 +71,18 @@ def series_motion_of_one(actuation: Actuation, tau: Motion, motors: Motion, stif
     given = (x if x.flags.carray else x.copy() for x in tau)
     if not series_motion_entry.call(spring.coefficients, spring.max_deflection, actuation.spring_reach,
                                     actuation.series, *given, *motors, stiffness):
-        series_motion(actuation, Motion(*(x[actuation.series] for x in tau)))    # says which
+        series_motion(actuation, Motion(*(x[actuation.series] for x in tau)))    # raises, naming the joint
 
 
 def variable_motion(actuation: Actuation, tau: Motion, k: Motion) -> tuple[Motion, Motion]:
     """(φ, σ) of the joints with variable stiffness for torques τ and stiffnesses k, each (…, n).
 
-    Raises `RbdError` naming the joint whose spring does not reach k under τ, and what it reaches.
+    Raises `RbdError` naming the joint whose spring cannot reach k under τ, and its range.
     """
     check_stiffness(actuation, tau.value, k.value)
     phi, sigma = np.empty_like(tau.value), np.empty_like(tau.value)
-    for at, spring in actuation.groups:
-        phi[..., at], sigma[..., at] = spring.invert(tau.value[..., at], k.value[..., at])
+    for joints, spring in actuation.groups:
+        phi[..., joints], sigma[..., joints] = spring.invert(tau.value[..., joints], k.value[..., joints])
     P = variable_partials(actuation, phi, sigma)
     phi1, sigma1 = solve(actuation, P, tau.rate, k.rate)
     phi2, sigma2 = solve(actuation, P, tau.acceleration - (P.pp * phi1 + 2.0 * P.ps * sigma1) * phi1
@@ -97,9 +96,9 @@ def variable_partials(actuation: Actuation, phi: Array, sigma: Array) -> Partial
     if len(actuation.groups) == 1:
         return actuation.groups[0][1].partials(phi, sigma)
     out = Partials(*(np.empty_like(phi) for _ in Partials._fields))
-    for at, spring in actuation.groups:
-        for whole, part in zip(out, spring.partials(phi[..., at], sigma[..., at]), strict=True):
-            whole[..., at] = part
+    for joints, spring in actuation.groups:
+        for result, part in zip(out, spring.partials(phi[..., joints], sigma[..., joints]), strict=True):
+            result[..., joints] = part
     return out
 
 
@@ -130,8 +129,8 @@ def check_stiffness(actuation: Actuation, tau: Array, k: Array) -> None:
 def stiffness_range(actuation: Actuation, tau: Array) -> tuple[Array, Array]:
     """Least and largest stiffness of the joints with variable stiffness under torques τ, each (…, n)."""
     low, high = np.empty(np.shape(tau)), np.empty(np.shape(tau))
-    for at, spring in actuation.ranges:
-        low[..., at], high[..., at] = spring.stiffness_range(tau[..., at])
+    for joints, spring in actuation.ranges:
+        low[..., joints], high[..., joints] = spring.stiffness_range(tau[..., joints])
     return low, high
 
 

@@ -1,7 +1,7 @@
 """Springs of joints with variable stiffness: `τ = f(φ, σ)`, stiffness `k = ∂f/∂φ`, of the deflection φ = θ − q and the
 coordinate σ of a second motor (P §5; Palli, Melchiorri & De Luca 2008; Buondonno & De Luca 2016).
 
-All springs conserve energy: f = ∂U/∂φ, and the second motor feels the reaction ρ = ∂U/∂σ.
+All springs conserve energy: f = ∂U/∂φ, and the reaction ρ = ∂U/∂σ acts on the second motor.
 
 | type                      | U(φ, σ)                               | f                    | k                      |
 |---------------------------|---------------------------------------|----------------------|------------------------|
@@ -12,7 +12,7 @@ All springs conserve energy: f = ∂U/∂φ, and the second motor feels the reac
 Two antagonistic motors turn pulleys z₁ = θ + σ and z₂ = θ − σ, each pulling by its tendon: `θ = (z₁ + z₂)/2`,
 `σ = (z₁ − z₂)/2`. A tendon cannot push, so |φ| ≤ σ.
 
-Fields are numbers of one joint or arrays of many. Everything but the ranges takes complex numbers, too.
+Fields are numbers of one joint or arrays of many. All functions except those of ranges accept complex numbers.
 """
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class VariableSpring(ABC):
         """Stiffness without torque."""
         return self.partials(0.0 * sigma, sigma).p
 
-    # ---- motors: (θ, σ) and the coordinates that the two motors really turn
+    # ---- motors: (θ, σ) and the coordinates of the two motors
 
     def to_motors(self, theta: Array, sigma: Array) -> tuple[Array, Array]:
         """Motor coordinates (z₁, z₂) of (θ, σ), or their rates."""

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, sweep
+from ..compiled.entry import entry
+from ..compiled.kernel import kernel, sweep
 from ..dynamics.bodies.link_tree import (
     ABOVE, INDEX, INERTIA, MASS, MOMENT, ROW, link_count, link_record, link_tree, link_wrenches, to_link, to_node,
 )

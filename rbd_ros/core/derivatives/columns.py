@@ -10,7 +10,7 @@ Where S = S(q), Ψ̇ gains σ = ∂S/∂q q̇, Ψ̈ gains ∂(S q̈ + Ṡ q̇)/�
 """
 from __future__ import annotations
 
-from ..compile import kernel, sweep
+from ..compiled.kernel import kernel, sweep
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times, unit
 from ..model.block import (
     GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node, node_count,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry
+from ..compiled.entry import entry
 from ..dynamics.constrained.forward import constrained_forward_dynamics
 from ..dynamics.constrained.inverse import RANK_TOLERANCE, constrained_inverse_dynamics
 from ..dynamics.constrained.rows import Motion, constraint_rows

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, quick_entry, routine
+from ..compiled.entry import entry, quick_entry
+from ..compiled.kernel import kernel, routine
 from ..dynamics.friction import Friction, friction_slope, left_over
 from ..dynamics.singular import completed, singular_coordinate, solved, wrenches_of
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
@@ -22,8 +23,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, door
+from ..compiled.workspace import ONE_STATE
 from .columns import (
     ACCEL, ALPHA, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENTUM, MOMENT_O, NODE_SIZE, TOTAL, I, S,
     acceleration_columns, count_columns, motion_sweep, put_pair,
@@ -31,9 +32,7 @@ from .columns import (
 from .mass_factors import (
     PARTS, RECORD, branches, effort_rows, factor, given_columns, pitch, row_length, solve_rows, solve_vector,
 )
-from .inverse import derivative_columns, pair_dot
-
-_new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
+from .inverse import derivative_columns, matrices, pair_dot
 
 
 class ForwardDerivatives(NamedTuple):
@@ -253,14 +252,11 @@ _NO_MASK = np.empty(0, dtype=np.bool_)
 ONE_STATE.takes(work_size)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> ForwardDerivatives | None:
-    shape = (model.nv, model.nv)
-    by_q, by_v, by_tau = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
-    found = hybrid_derivatives_entry.call(model._block, q, v, v, tau, _NO_MASK, model._work, by_q, by_v, by_tau)
-    return _new(ForwardDerivatives, (by_q, by_v, by_tau)) if found == 0 else None
+_door = door("forward_dynamics_derivatives", Call(
+    hybrid_derivatives_entry, "B q v v tau none W > > >", matrices, ForwardDerivatives,
+    constants={"none": lambda model: _NO_MASK}))
 
 
-@trying(_one_state)
 def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
                                  external_wrenches: Any = None, *,
                                  friction: Friction | None = None) -> ForwardDerivatives:
@@ -274,6 +270,8 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         >>> rbd.forward_dynamics_derivatives(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).q.shape
         (2, 2)
     """
+    if external_wrenches is None and friction is None and (result := _door(model, q, v, tau)) is not None:
+        return result    # type: ignore[no-any-return]
     if friction is not None:
         slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)
         found: ForwardDerivatives = completed(

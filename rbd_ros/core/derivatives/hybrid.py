@@ -13,9 +13,10 @@ from ..dynamics.singular import completed, singular_coordinate, solved, wrenches
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, door
+from ..compiled.workspace import ONE_STATE
 from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, work_size
+from .inverse import matrices
 
 
 class HybridDerivatives(NamedTuple):
@@ -34,16 +35,10 @@ class HybridDerivatives(NamedTuple):
 ONE_STATE.takes(work_size)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> HybridDerivatives | None:
-    shape = (model.nv, model.nv)
-    by_q, by_v, by_given = np.empty(shape), np.empty(shape), np.empty(shape)
-    found = hybrid_derivatives_entry.call(model._block, q, v, a, tau, prescribed, model._work, by_q, by_v, by_given)
-    if found == 0 and np.size(prescribed) == model.nv:    # empty, the kernel takes it for forward dynamics
-        return HybridDerivatives(by_q, by_v, by_given)
-    return None
+_door = door("hybrid_dynamics_derivatives", Call(
+    hybrid_derivatives_entry, "B q v a tau prescribed W > > >", matrices, HybridDerivatives))
 
 
-@trying(_one_state)
 def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                                 prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None, *,
                                 friction: Friction | None = None) -> HybridDerivatives:
@@ -54,6 +49,9 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
         >>> rbd.hybrid_dynamics_derivatives(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 2.0], ["shoulder"]).q.shape
         (2, 2)
     """
+    if external_wrenches is None and friction is None and (
+            result := _door(model, q, v, a, tau, prescribed)) is not None:
+        return result    # type: ignore[no-any-return]
     mask = prescribed_mask(model, prescribed)
     if friction is not None:
         slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, quick_entry, sweep
+from ..compiled.entry import entry, quick_entry
+from ..compiled.kernel import kernel, sweep
 from ..dynamics.friction import Friction, friction_slope
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
@@ -21,14 +22,12 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof, slope_dual, varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, Shape, door
+from ..compiled.workspace import ONE_STATE
 from .columns import (
     B_HAT, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, H, I, P, R, S,
     acceleration_columns, count_columns, motion_sweep,
 )
-
-_new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
 
 class InverseDerivatives(NamedTuple):
@@ -189,15 +188,15 @@ def inverse_derivatives_batch(B, q, v, a, wrench, states, out):
 ONE_STATE.takes(lambda nodes, columns, nv: (NODE_SIZE + 1) * nodes + (COLUMN + 2) * columns)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> InverseDerivatives | None:
-    shape = (model.nv, model.nv)
-    by_q, by_v, by_a = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
-    if inverse_derivatives_entry.call(model._block, q, v, a, model._work, by_q, by_v, by_a):
-        return _new(InverseDerivatives, (by_q, by_v, by_a))
-    return None
+def matrices(model: RobotModel) -> list[Shape]:
+    """Shapes of derivatives by q, v and a third quantity."""
+    return [(model.nv, model.nv)] * 3
 
 
-@trying(_one_state)
+_door = door("inverse_dynamics_derivatives", Call(inverse_derivatives_entry, "B q v a W > > >", matrices,
+                                                  InverseDerivatives))
+
+
 def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                                  external_wrenches: Any = None, *,
                                  friction: Friction | None = None) -> InverseDerivatives:
@@ -212,6 +211,8 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         array([[0.667, 0.208],
                [0.208, 0.083]])
     """
+    if external_wrenches is None and friction is None and (result := _door(model, q, v, a)) is not None:
+        return result    # type: ignore[no-any-return]
     if friction is not None:
         bare = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
         return bare._replace(v=bare.v + np.eye(model.nv) * friction_slope(model, friction, v)[..., None, :])

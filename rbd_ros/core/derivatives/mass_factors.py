@@ -5,7 +5,7 @@ solution fill in what branches keep apart. Prescribed coordinates are left out, 
 """
 from __future__ import annotations
 
-from ..compile import kernel, sweep
+from ..compiled.kernel import kernel, sweep
 from ..model.block import SHARED, size_v
 
 SINGULAR = 1e-14

@@ -4,12 +4,11 @@ Per body, in its link frame about that frame's origin: mass m, first moment m c 
 """
 from __future__ import annotations
 
-from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import kernel, quick_entry, sweep
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import kernel, sweep
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_motion
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
@@ -21,8 +20,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, door
+from ..compiled.workspace import ONE_STATE
 
 PARAMETERS = 10
 
@@ -94,12 +93,10 @@ def regressor_entry(B, q, v, a, states, W, out):
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
-    out = np.empty((model.nv, PARAMETERS * len(model.body_names)))
-    return out if regressor_entry.call(model._block, q, v, a, 1, model._work, out.reshape(-1)) else None
+_door = door("inertial_regressor", Call(
+    regressor_entry, "B q v a =1 W >", lambda model: [(model.nv, PARAMETERS * len(model.body_names))]))
 
 
-@trying(_one_state)
 def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """Y (nv, 10·nb) or (N, nv, 10·nb) with `inverse_dynamics(model, q, v, a) = Y π + armature · a`, to which rotors of
     mimic joints would add theirs, by the square of the ratio.
@@ -113,6 +110,8 @@ def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
         >>> rbd.inertial_regressor(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).shape
         (2, 40)
     """
+    if (regressor := _door(model, q, v, a)) is not None:
+        return regressor    # type: ignore[no-any-return]
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(model.nv, PARAMETERS * len(model.body_names))
     if not regressor_entry.call(model._block, *given.flat, given.count, model._work, out.reshape(-1)):

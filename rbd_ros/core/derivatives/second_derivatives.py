@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry
+from ..compiled.entry import entry
 from ..model.block import all_finite, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..imaginary_step import STEP, step_positions

@@ -12,7 +12,7 @@ U4 J + 2 U3 J ω̃ᵀ. Same numbers as the Leibniz rule on K Table 2, at less co
 """
 from __future__ import annotations
 
-from ..compile import kernel, sweep
+from ..compiled.kernel import kernel, sweep
 from ..lie.spatial import add, add_matrix, cross, hat_times, rotate, rotate_back, scale
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node,

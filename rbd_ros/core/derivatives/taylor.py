@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compile import kernel, routine, sweep
+from ..compiled.kernel import kernel, routine, sweep
 from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, first_position, first_velocity, integer, kind, layout, matrix, node,

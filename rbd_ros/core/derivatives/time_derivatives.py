@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..assign import assign
-from ..compile import entry, kernel, quick_entry, routine
+from ..compiled.assign import assign
+from ..compiled.entry import entry, quick_entry
+from ..compiled.kernel import kernel, routine
 from ..dynamics.articulated import SINGULAR, articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.friction import Friction, fitting
@@ -22,8 +23,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, numbered, shaped, states
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, Way, door
+from ..compiled.workspace import ONE_STATE
 from .friction_series import friction_series
 from .second_time_derivatives import SIZE, second_order_recursion
 from .taylor import taylor_order, taylor_start, workspace_size
@@ -179,21 +180,24 @@ def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, ou
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, a: Any, higher: tuple[Any, ...]) -> Array | None:
-    """One state by the entry of τ, τ̇, τ̈, whose lower orders do not depend on the higher inputs."""
-    if len(higher) == 2:
-        jerk, snap = higher
-    elif len(higher) < 2:
-        snap = np.zeros(model.nv)
-        jerk = higher[0] if higher else snap
-    else:
-        return None
-    out = np.empty((3, model.nv))
-    found = second_order_entry.call(model._block, q, v, a, jerk, snap, model._work, out)
-    return out[:1 + len(higher)] if found else None
+def _orders(model: RobotModel) -> Way:
+    """The way for as many derivatives as are given: up to two by the entry of τ, τ̇, τ̈, lower orders of which do not
+    depend on higher inputs.
+    """
+    ways = [Call(second_order_entry, f"B q v a {higher} W >", lambda model: [(3, model.nv)],
+                 part=(0, (1 + order, model.nv))).way(model)
+            for order, higher in enumerate(("0 0", "jerk 0", "jerk snap"))]
+
+    def way(q: Any, v: Any, a: Any, *higher: Any) -> Any:
+        return ways[len(higher)](q, v, a, *higher) if len(higher) < len(ways) else None
+
+    return way
 
 
-@trying(_one_state)
+_inverse = door("inverse_dynamics_time_derivatives", _orders)
+_forward = door("forward_dynamics_time_derivatives", lambda model: lambda *inputs: None)    # none but for own code
+
+
 def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *higher: ArrayLike,
                                       external_wrenches: Any = None, friction: Friction | None = None) -> Array:
     """Efforts and their time derivatives τ, τ̇, τ̈, …: (K, nv) or (N, K, nv), K = 1 + len(higher).
@@ -208,6 +212,8 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
         >>> rbd.inverse_dynamics_time_derivatives(model, [0.3, 0.5], *np.ones((4, 2))).shape    # τ, τ̇, τ̈
         (3, 2)
     """
+    if external_wrenches is None and friction is None and (tau := _inverse(model, q, v, a, *higher)) is not None:
+        return tau    # type: ignore[no-any-return]
     if friction is not None:
         bare = inverse_dynamics_time_derivatives(model, q, v, a, *higher, external_wrenches=external_wrenches)
         given = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
@@ -224,12 +230,6 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     return out
 
 
-def _no_state(model: RobotModel, q: Any, v: Any, tau: Any, higher: tuple[Any, ...]) -> Array | None:
-    """Placeholder: no entry for one state."""
-    return None
-
-
-@trying(_no_state)
 def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *higher: ArrayLike,
                                       external_wrenches: Any = None, friction: Friction | None = None) -> Array:
     """Acceleration, jerk, snap, … (K, nv) or (N, K, nv) under efforts τ, τ̇, τ̈, … (nv,) or (N, nv) each.
@@ -242,6 +242,8 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
         >>> rbd.forward_dynamics_time_derivatives(model, [0.3, 0.5], *np.ones((3, 2))).shape    # acceleration, jerk
         (2, 2)
     """
+    if external_wrenches is None and friction is None and (a := _forward(model, q, v, tau, *higher)) is not None:
+        return a    # type: ignore[no-any-return]
     if friction is not None:
         return _under_friction(model, (q, v, tau, *higher), external_wrenches, fitting(model, friction))
     given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau, **numbered(higher)})

@@ -9,7 +9,7 @@ symmetric. As in `inverse`, linear accelerations are those of the node's origin:
 """
 from __future__ import annotations
 
-from ..compile import kernel, sweep
+from ..compiled.kernel import kernel, sweep
 from ..lie.spatial import (
     add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
 )

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry
+from ..compiled.entry import entry
 from ..errors import RbdError
 from ..lie import se3, so3
 from ..lie.spatial import scale, unit

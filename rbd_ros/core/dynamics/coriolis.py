@@ -10,12 +10,11 @@ holds for joints of several coordinates, whose ad_{S q̇} S and Ṡ do not vanis
 """
 from __future__ import annotations
 
-from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import kernel, quick_entry
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import kernel
 from ..lie.spatial import (
     add, add_matrix, compose, cross, dot, hat, hat_times, rotate, rotate_back, rotate_matrix, scale, sub,
     symmetric_times, unit,
@@ -29,8 +28,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_twist, slope_along, varies
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, door
+from ..compiled.workspace import ONE_STATE
 from .mass_matrix import _H, _I, _MASS, _P, _R, SIZE, composite_inertias
 
 # beside the composite inertia, per node: twist, and the blocks of −ad_Vᵀ M: [[A, G], [C, d̃]]
@@ -180,12 +179,9 @@ def coriolis_entry(B, q, v, W, H):
 ONE_STATE.takes(lambda nodes, columns, nv: (SIZE + EXTRA) * nodes)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any) -> Array | None:
-    H = np.empty((model.nv, model.nv))
-    return H if coriolis_entry.call(model._block, q, v, model._work, H) else None
+_door = door("coriolis_matrix", Call(coriolis_entry, "B q v W >", lambda model: [(model.nv, model.nv)]))
 
 
-@trying(_one_state)
 def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Coriolis matrix C(q, v) (nv, nv) or (N, nv, nv): C v + gravity is the bias, and Ṁ − 2C is skew-symmetric.
 
@@ -198,6 +194,8 @@ def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
         array([[ 0.   , -0.105],
                [ 0.105,  0.   ]])
     """
+    if (C := _door(model, q, v)) is not None:
+        return C    # type: ignore[no-any-return]
     given = shaped(model, positions={"q": q}, rates={"v": v})
     H = given.empty(model.nv, model.nv)
     if not coriolis_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import kernel, quick_entry
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import kernel
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
@@ -18,8 +19,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, Shape, Way, door
+from ..compiled.workspace import ONE_STATE
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
 
 # results of one state: kinetic, potential, mass, first moment (3), momentum: angular about the centre of mass, linear
@@ -85,9 +86,28 @@ def totals_entry(B, q, v, W, out):
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, part: int | slice) -> Any:
-    out = np.empty((1, RESULTS))
-    return out[0, part] if totals_entry.call(model._block, q, v, model._work, out) else None
+def _part(name: str, arguments: str, first: int, shape: Shape) -> Way:
+    """The door to a part of the totals."""
+    return door(name, Call(totals_entry, arguments, lambda model: [(RESULTS,)], part=(first, shape)))
+
+
+_kinetic = _part("kinetic_energy", "B q v W >", _KINETIC, ())
+_potential = _part("potential_energy", "B q 0 W >", _POTENTIAL, ())
+_momentum = _part("centroidal_momentum", "B q v W >", _ANGULAR, (RESULTS - _ANGULAR,))
+
+
+def _centers(model: RobotModel) -> Way:
+    """The way of the centre of mass: first moments over the mass."""
+    moments = Call(totals_entry, "B q 0 W >", lambda model: [(RESULTS,)], part=(_MASS, (4,))).way(model)
+
+    def way(*inputs: Any) -> Any:
+        found = moments(*inputs)
+        return None if found is None or found[0] == 0.0 else found[1:] / found[0]
+
+    return way
+
+
+_center = door("center_of_mass", _centers)
 
 
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, name: str) -> Array:
@@ -99,7 +119,6 @@ def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, na
     return out[..., part] if out.ndim > 1 else out[part]
 
 
-@trying(lambda model, q, v: _one_state(model, q, v, _KINETIC))
 def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Kinetic energy `½ vᵀ M v` (J), rotors included: a number, or (N,).
 
@@ -107,10 +126,11 @@ def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
         >>> round(float(rbd.kinetic_energy(model, [0.0, 0.0], [1.0, 0.0])), 3)
         0.333
     """
+    if (energy := _kinetic(model, q, v)) is not None:
+        return energy    # type: ignore[no-any-return]
     return _totals(model, q, v, _KINETIC, "kinetic_energy")
 
 
-@trying(lambda model, q: _one_state(model, q, model._zeros, _POTENTIAL))
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
     """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin.
 
@@ -118,15 +138,11 @@ def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
         >>> round(float(rbd.potential_energy(model, [0.5, 0.0])), 3)
         -8.609
     """
+    if (energy := _potential(model, q)) is not None:
+        return energy    # type: ignore[no-any-return]
     return _totals(model, q, getattr(model, "_zeros", ()), _POTENTIAL, "potential_energy")
 
 
-def _center_of_one(model: RobotModel, q: Any) -> Any:
-    found = _one_state(model, q, model._zeros, slice(_MASS, _MOMENT + 3))
-    return None if found is None or found[0] == 0.0 else found[1:] / found[0]
-
-
-@trying(_center_of_one)
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes.
 
@@ -134,13 +150,14 @@ def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
         >>> rbd.center_of_mass(model, [0.0, 0.0]).round(3)
         array([ 0. ,  0. , -0.5])
     """
+    if (center := _center(model, q)) is not None:
+        return center    # type: ignore[no-any-return]
     out = _totals(model, q, getattr(model, "_zeros", ()), slice(_MASS, _MOMENT + 3), "center_of_mass")
     if np.any(out[..., 0] == 0.0):
         raise RbdError(f"model '{model.name}': nothing that moves has mass, so there is no centre of mass")
     return out[..., 1:] / out[..., :1]
 
 
-@trying(lambda model, q, v: _one_state(model, q, v, slice(_ANGULAR, RESULTS)))
 def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Momentum (6,) or (N, 6) of all moving bodies: angular about the centre of mass, then linear, world axes.
 
@@ -148,4 +165,6 @@ def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
         >>> rbd.centroidal_momentum(model, [0.0, 0.0], [1.0, 0.0]).round(3)
         array([ 0.   ,  0.167,  0.   , -1.   ,  0.   ,  0.   ])
     """
+    if (momentum := _momentum(model, q, v)) is not None:
+        return momentum    # type: ignore[no-any-return]
     return _totals(model, q, v, slice(_ANGULAR, RESULTS), "centroidal_momentum")

@@ -6,14 +6,14 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, quick_entry
+from ..compiled.entry import entry, quick_entry
 from ..model.block import SHARED, all_finite, node_count, rates_valid
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, door
+from ..compiled.workspace import ONE_STATE
 from .articulated import SINGULAR, SIZE, articulated_recursion, articulated_states
 from .bodies.joint_wrenches import joint_wrenches as wrenches_of_joints
 from .friction import Friction, left_over
@@ -46,9 +46,7 @@ def forward_dynamics_batch(B, q, v, tau, wrench, states, out):
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> Array | None:
-    out = np.empty(model.nv)
-    return out if forward_dynamics_entry.call(model._block, q, v, tau, model._work, out) == 0 else None
+_door = door("forward_dynamics", Call(forward_dynamics_entry, "B q v tau W >", lambda model: [(model.nv,)]))
 
 
 class Forward(NamedTuple):
@@ -66,7 +64,6 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
 @overload
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, external_wrenches: Any = None, *,
                      friction: Friction | None = None, joint_wrenches: Literal[True]) -> Forward: ...
-@trying(_one_state)
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
                      external_wrenches: Any = None, *, friction: Friction | None = None,
                      joint_wrenches: bool | None = None) -> Array | Forward:
@@ -81,6 +78,9 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
         >>> rbd.forward_dynamics(model, [0.3, 0.5], [0.0, 0.0], rbd.gravity_effort(model, [0.3, 0.5])).round(9)
         array([-0.,  0.])
     """
+    if external_wrenches is None and friction is None and not joint_wrenches and (
+            a := _door(model, q, v, tau)) is not None:
+        return a    # type: ignore[no-any-return]
     if friction is not None:
         tau = left_over(model, friction, v, tau)
     if joint_wrenches:

@@ -5,6 +5,7 @@ near rest, Stribeck velocity v_s, smoothing s.
 """
 from __future__ import annotations
 
+import functools
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import RbdError, shown
-from ..kept import kept
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
@@ -65,7 +65,7 @@ class Friction:
         """∂²effort/∂v² (…, n)."""
         return self._expanded(v)[1]
 
-    @kept
+    @functools.cached_property
     def packed(self) -> Array:
         """All fields (5, 1) or (5, n); `RbdError` for invalid numbers."""
         for field in fields(self):

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import entry, quick_entry
+from ..compiled.entry import entry, quick_entry
 from ..errors import RbdError, shown
 from ..model.block import SHARED, all_finite, node_count, rates_valid, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, not_a_model, shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, door
+from ..compiled.workspace import ONE_STATE
 from .articulated import SIZE, articulated_recursion, articulated_states
 from .bodies.joint_wrenches import Loaded, joint_wrenches as wrenches_of_joints
 from .forward import solve_mass_matrix
@@ -23,8 +23,6 @@ from .friction import Friction, left_over, overcome
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 from .singular import completed, dense, solved, wrenches_of
-
-_new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
 
 class _Hybrid(NamedTuple):
@@ -67,13 +65,10 @@ def hybrid_dynamics_batch(B, q, v, a, tau, mask, wrench, states, acceleration, e
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> Hybrid | None:
-    acceleration, effort = np.empty(model.nv), np.empty(model.nv)
-    found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, model._work, acceleration, effort)
-    return _new(Hybrid, (acceleration, effort)) if found == 0 else None
+_door = door("hybrid_dynamics", Call(hybrid_dynamics_entry, "B q v a tau prescribed W > >",
+                                     lambda model: [(model.nv,)] * 2, Hybrid))
 
 
-@trying(_one_state)
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                     prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None, *,
                     friction: Friction | None = None, joint_wrenches: bool | None = None) -> Hybrid:
@@ -91,6 +86,9 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         >>> found.acceleration.round(3), found.effort.round(3)
         (array([1.   , 0.572]), array([4.68, 2.  ]))
     """
+    if external_wrenches is None and friction is None and not joint_wrenches and (
+            quick := _door(model, q, v, a, tau, prescribed)) is not None:
+        return quick    # type: ignore[no-any-return]
     if friction is not None:
         mask, rubbed = prescribed_mask(model, prescribed), overcome(model, friction, v)
         result: Hybrid = completed(

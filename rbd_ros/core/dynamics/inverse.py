@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, quick_entry
+from ..compiled.entry import entry, quick_entry
+from ..compiled.kernel import kernel
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, all_finite, first_position, first_velocity, kind, layout, matrix,
@@ -22,8 +23,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof, is_revolute, joint_bias, joint_pose, joint_twist, project
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, Shape, door
+from ..compiled.workspace import ONE_STATE
 from .friction import Friction, overcome
 
 # workspace of one node
@@ -129,12 +130,15 @@ def inverse_dynamics_batch(B, q, v, a, wrench, states, tau):
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
-    tau = np.empty(model.nv)
-    return tau if inverse_dynamics_entry.call(model._block, q, v, a, model._work, tau) else None
+def _effort(model: RobotModel) -> list[Shape]:
+    return [(model.nv,)]
 
 
-@trying(_one_state)
+_inverse = door("inverse_dynamics", Call(inverse_dynamics_entry, "B q v a W >", _effort))
+_bias = door("bias_effort", Call(inverse_dynamics_entry, "B q v 0 W >", _effort))
+_gravity = door("gravity_effort", Call(inverse_dynamics_entry, "B q 0 0 W >", _effort))
+
+
 def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                      external_wrenches: Any = None, *, friction: Friction | None = None) -> Array:
     """Joint efforts τ (nv,) or (N, nv) that give accelerations a at (q, v): K Table 2, eq. 42, O(n).
@@ -149,6 +153,8 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
         >>> rbd.inverse_dynamics(model, [0.3, 0.5], [0.0, 0.0], [1.0, 2.0]).round(3)
         array([4.956, 2.119])
     """
+    if external_wrenches is None and friction is None and (tau := _inverse(model, q, v, a)) is not None:
+        return tau
     if friction is not None:
         return inverse_dynamics(model, q, v, a, external_wrenches) + overcome(model, friction, v)
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
@@ -159,7 +165,6 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     return tau
 
 
-@trying(lambda model, q, v: _one_state(model, q, v, model._zeros))
 def bias_effort(model: RobotModel, q: ArrayLike, v: ArrayLike, external_wrenches: Any = None) -> Array:
     """Bias efforts `b(q, v)` of `τ = M a + b` (K eq. 32): (nv,) or (N, nv); RNEA with a = 0.
 
@@ -167,10 +172,11 @@ def bias_effort(model: RobotModel, q: ArrayLike, v: ArrayLike, external_wrenches
         >>> rbd.bias_effort(model, [0.0, 0.0], [1.0, 0.0]).round(3)
         array([0., 0.])
     """
+    if external_wrenches is None and (bias := _bias(model, q, v)) is not None:
+        return bias
     return inverse_dynamics(model, q, v, getattr(model, "_zeros", ()), external_wrenches)
 
 
-@trying(lambda model, q: _one_state(model, q, model._zeros, model._zeros))
 def gravity_effort(model: RobotModel, q: ArrayLike) -> Array:
     """Gravity efforts, which hold the robot at rest at q: (nv,) or (N, nv); RNEA with v = a = 0.
 
@@ -178,5 +184,7 @@ def gravity_effort(model: RobotModel, q: ArrayLike) -> Array:
         >>> rbd.gravity_effort(model, [0.0, 0.0]).round(3)
         array([0., 0.])
     """
+    if (gravity := _gravity(model, q)) is not None:
+        return gravity
     zeros = getattr(model, "_zeros", ())    # what is no model, inverse_dynamics says
     return inverse_dynamics(model, q, zeros, zeros)

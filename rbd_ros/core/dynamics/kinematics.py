@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import kernel, quick_entry, routine
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import kernel, routine
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
@@ -18,8 +18,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_bias, joint_pose, joint_twist
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, Way, door
+from ..compiled.workspace import ONE_STATE
 
 # per node: world pose; twist (ω, v), angular acceleration and acceleration of the origin, in node axes
 _R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = layout(R=9, p=3, omega=3, v=3, alpha=3, accel=3)
@@ -199,12 +199,12 @@ def jacobian_entry(B, q, link, frame, J):
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
-def _poses_of_one(model: RobotModel, q: Any) -> Array | None:
-    out = np.empty((len(model.body_names), 4, 4))
-    return out if poses_entry.call(model._block, q, model._work, out) else None
+_poses = door("forward_kinematics", Call(poses_entry, "B q W >", lambda model: [(len(model.body_names), 4, 4)]))
+_velocities, _accelerations = (
+    door(name, Call(motions_entry, f"B q v {a} ={order} W >", lambda model: [(len(model.body_names), 6)]))
+    for order, name, a in ((1, "body_velocities", "v"), (2, "body_accelerations", "a")))
 
 
-@trying(_poses_of_one)
 def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`.
 
@@ -212,6 +212,8 @@ def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
         >>> rbd.forward_kinematics(model, [0.0, 0.0])[-1, :3, 3].round(3)    # where the last link is, m
         array([ 0.,  0., -1.])
     """
+    if (poses := _poses(model, q)) is not None:
+        return poses    # type: ignore[no-any-return]
     given = shaped(model, positions={"q": q})
     out = given.empty(len(model.body_names), 4, 4)
     if not poses_entry.call(model._block, *given.flat, model._work, out.reshape(-1, 4, 4)):
@@ -219,12 +221,6 @@ def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     return out
 
 
-def _motions_of_one(model: RobotModel, q: Any, v: Any, a: Any, order: int) -> Array | None:
-    out = np.empty((len(model.body_names), 6))
-    return out if motions_entry.call(model._block, q, v, a, order, model._work, out) else None
-
-
-@trying(lambda model, q, v: _motions_of_one(model, q, v, v, 1))
 def body_velocities(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Body twists V (nb, 6) or (N, nb, 6): (ω, v) of each link in its own frame, K eq. 37.
 
@@ -232,10 +228,11 @@ def body_velocities(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
         >>> rbd.body_velocities(model, [0.0, 0.0], [1.0, 0.0])[-1].round(3)
         array([ 0.,  1.,  0., -1.,  0.,  0.])
     """
+    if (velocities := _velocities(model, q, v)) is not None:
+        return velocities    # type: ignore[no-any-return]
     return _motions(model, q, v, v, 1)
 
 
-@trying(lambda model, q, v, a: _motions_of_one(model, q, v, a, 2))
 def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """Component derivatives V̇ (nb, 6) or (N, nb, 6) of the body twists, gravity left out, K eq. 41.
 
@@ -245,6 +242,8 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
         >>> rbd.body_accelerations(model, [0.0, 0.0], [1.0, 0.0], [0.0, 0.0])[-1].round(3)
         array([0., 0., 0., 0., 0., 0.])
     """
+    if (accelerations := _accelerations(model, q, v, a)) is not None:
+        return accelerations    # type: ignore[no-any-return]
     return _motions(model, q, v, a, 2)
 
 
@@ -259,12 +258,29 @@ def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order:
 FRAMES = {"body": 0, "world": 1, "aligned": 2}
 
 
-def _jacobian_of_one(model: RobotModel, q: Any, body: str, frame: str) -> Array | None:
-    J = np.empty((6, model.nv))
-    return J if jacobian_entry.call(model._block, q, model.body_index(body), FRAMES.get(frame), J) else None
+def _jacobians(model: RobotModel) -> Way:
+    """The way for each link and frame."""
+    ways: dict[tuple[str, str], Way] = {}
+    links = model._body_by_name
+
+    def way(q: Any, body: str, frame: str) -> Any:
+        try:
+            found = ways.get((body, frame))
+        except TypeError:    # of names
+            return None
+        if found is None:
+            if body not in links or frame not in FRAMES:
+                return None
+            found = ways[body, frame] = Call(jacobian_entry, f"B q ={links[body]} ={FRAMES[frame]} >",
+                                             lambda model: [(6, model.nv)]).way(model)
+        return found(q)
+
+    return way
 
 
-@trying(_jacobian_of_one)
+_jacobian = door("jacobian", _jacobians)
+
+
 def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
     """Jacobian (6, nv) or (N, 6, nv) of a link, angular rows first: twist = J v.
 
@@ -275,6 +291,8 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
         >>> rbd.jacobian(model, [0.0, 0.0], "tip", "world").shape
         (6, 2)
     """
+    if (J := _jacobian(model, q, body, frame)) is not None:
+        return J    # type: ignore[no-any-return]
     choice = FRAMES.get(frame)
     if choice is None:
         raise RbdError(f"frame is {shown(frame)}, expected one of {', '.join(FRAMES)}")

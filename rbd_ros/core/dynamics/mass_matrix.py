@@ -1,12 +1,11 @@
 """Mass matrix of trees, the composite-rigid-body algorithm (CRBA): K eq. 32 with M_ij = S_iᵀ Ad* Î_composite S_j."""
 from __future__ import annotations
 
-from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import kernel, quick_entry
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import kernel
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, INERTIA, MASS, MOMENT, first_position, first_velocity, kind, layout, matrix, node, node_count, parent,
@@ -17,8 +16,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_pose
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, door
+from ..compiled.workspace import ONE_STATE
 
 _R, _P, _MASS, _H, _I, SIZE = layout(R=9, p=3, mass=1, h=3, I=6)
 
@@ -118,12 +117,9 @@ def mass_matrix_entry(B, q, W, H):
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
-def _one_state(model: RobotModel, q: Any) -> Array | None:
-    H = np.empty((model.nv, model.nv))
-    return H if mass_matrix_entry.call(model._block, q, model._work, H) else None
+_door = door("mass_matrix", Call(mass_matrix_entry, "B q W >", lambda model: [(model.nv, model.nv)]))
 
 
-@trying(_one_state)
 def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
     """Mass matrix M(q) (nv, nv) or (N, nv, nv), symmetric, rotor inertia included: K eq. 32.
 
@@ -135,6 +131,8 @@ def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
         array([[0.667, 0.208],
                [0.208, 0.083]])
     """
+    if (M := _door(model, q)) is not None:
+        return M    # type: ignore[no-any-return]
     given = shaped(model, positions={"q": q})
     H = given.empty(model.nv, model.nv)
     if not mass_matrix_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):

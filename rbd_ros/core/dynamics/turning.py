@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import kernel
+from ..compiled.kernel import kernel
 from ..lie.so3 import matrix_to_quaternion
 from ..lie.spatial import add, cross, dot, scale
 

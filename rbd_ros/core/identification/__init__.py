@@ -1,1 +1,1 @@
-"""Identification: from recorded motions to a model that explains the efforts."""
+"""Identification of model parameters from recorded motions and efforts."""

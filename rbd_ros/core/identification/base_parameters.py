@@ -1,8 +1,8 @@
-"""Base parameters: the combinations of inertial parameters that efforts can tell, and no others.
+"""Base parameters: the identifiable combinations of inertial parameters.
 
-The regressor of many random states has a null space: changes of parameters that no motion shows. Its complement has
-the dimension `rank`. A greedy choice of independent columns, in the order of the parameters, gives every other column
-as a combination of them, `Y_d = Y_b K`, and so the base parameters `π_b + K π_d` (Gautier, Khalil 1990).
+The regressor of many random states has a null space: changes of parameters without effect on efforts. Its complement
+has the dimension `rank`. A greedy choice of independent columns, in the order of the parameters, gives every other
+column as a combination of them, `Y_d = Y_b K`, and so the base parameters `π_b + K π_d` (Gautier, Khalil 1990).
 """
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from .regressor_columns import columns_of, full_regressor, parameter_names
 from .transmission import CoupledMotors
 
 Array = NDArray[np.float64]
-NEGLIGIBLE = 1e-9     # singular values of columns of length one: rounding gives 1e-14, parameters that are felt 1e-5
-DEPENDENT = 1e-7      # what is left of a column once the others are taken off it
-SPEED, ACCELERATION = 3.0, 10.0    # of the random states, so that gravity, rates and accelerations count alike
+NEGLIGIBLE = 1e-9     # singular values of unit columns: rounding gives 1e-14, identifiable parameters 1e-5
+DEPENDENT = 1e-7      # residual of a column after projection on the others
+SPEED, ACCELERATION = 3.0, 10.0    # of the random states, to balance gravity, velocities and accelerations
 
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """What can be identified of a model: `values = matrix @ θ`.
+    """The identifiable parameters of a model: `values = matrix @ θ`.
 
-    rank: how many. names (rank,): each combination in words, `ixx(link_3) − iyy(link_3) + 0.05 m(link_4)`.
-    matrix (rank, P): combinations as rows. parameter_names (P,) are those of θ, ten per body in the order of
-    `inertial_parameters`, then rotors (and friction) if asked for. independent (rank,): the columns of the regressor
-    that are the base regressor. unidentifiable: parameters that no motion shows, in no combination.
+    rank: number of base parameters. names (rank,): combinations, e.g. `ixx(link_3) − iyy(link_3) + 0.05 m(link_4)`.
+    matrix (rank, P): combinations as rows. parameter_names (P,): of θ, ten per body in the order of
+    `inertial_parameters`, then rotors (and friction) if requested. independent (rank,): columns of the regressor that
+    form the base regressor. unidentifiable: parameters without effect in any combination.
     """
 
     rank: int
@@ -59,8 +59,8 @@ def base_parameters(model: RobotModel, *, constraints: ConstraintSet | None = No
                     friction: bool = False) -> BaseParameters:
     """The combinations of the model's parameters that efforts depend on, for its tree, gravity and any motion.
 
-    constraints: for motions that keep these, loops closed, for instance; each joint may have a motor. rotors: rotor
-    inertias are unknown, too. friction: viscous and Coulomb friction and offsets, too. `RbdError` for a model without
+    constraints: for motions under constraints, such as closed loops; each joint may have a motor. rotors: include
+    rotor inertias. friction: include viscous and Coulomb friction and offsets. Raises `RbdError` for a model without
     joints.
 
         >>> model = rbd.sample("two_link")
@@ -69,17 +69,17 @@ def base_parameters(model: RobotModel, *, constraints: ConstraintSet | None = No
     """
     if not isinstance(model, RobotModel):
         raise not_a_model(model)
-    wanted = ["inertial", *(["rotor"] if rotors else []),
+    kinds = ["inertial", *(["rotor"] if rotors else []),
               *(["viscous", "coulomb", "offset"] if friction else [])]
     if not model.nv:
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
-    chosen = np.concatenate([np.arange(len(parameter_names(model)))[columns_of(model, what)] for what in wanted])
+    chosen = np.concatenate([np.arange(len(parameter_names(model)))[columns_of(model, what)] for what in kinds])
     return structural_base(model, chosen, constraints)
 
 
 def structural_base(model: RobotModel, chosen: NDArray[np.int64],
                     constraints: ConstraintSet | None = None, coupled: CoupledMotors | None = None) -> BaseParameters:
-    """The base of these columns of θ, the others being known. coupled: motors on more than one joint."""
+    """Base parameters of these columns of θ, with all others known. coupled: motors on more than one joint."""
     coupled = coupled or CoupledMotors.none(model.nv)
     if constraints is None:
         return _structural_base(model, tuple(int(i) for i in chosen), coupled.names, tuple(map(tuple, coupled.rows)))
@@ -90,7 +90,7 @@ def structural_base(model: RobotModel, chosen: NDArray[np.int64],
                    tuple(names[i] for i in chosen))
 
 
-@lru_cache(maxsize=8)    # recordings of one arm are identified one after the other
+@lru_cache(maxsize=8)    # for successive recordings of one arm
 def _structural_base(model: RobotModel, columns: tuple[int, ...], motors: tuple[str, ...],
                      rows: tuple[tuple[float, ...], ...]) -> BaseParameters:
     chosen = np.array(columns, dtype=np.int64)
@@ -102,12 +102,12 @@ def _structural_base(model: RobotModel, columns: tuple[int, ...], motors: tuple[
 
 
 def _sliding_regressor(model: RobotModel, q: Array, v: Array, a: Array, coupled: CoupledMotors) -> Array:
-    """With Coulomb friction so wide that it is not constant."""
+    """Regressor with Coulomb friction smoothed enough not to be constant."""
     return full_regressor(model, q, v, a, np.tanh(2.0 * np.concatenate([v, v @ coupled.rows.T], axis=1)), coupled)
 
 
 def with_columns(base: BaseParameters, names: tuple[str, ...]) -> BaseParameters:
-    """The same with further columns that are independent of all others."""
+    """The base extended by columns that are independent of all others."""
     k, (rank, p) = len(names), base.matrix.shape
     matrix = np.zeros((rank + k, p + k))
     matrix[:rank, :p], matrix[rank:, p:] = base.matrix, np.eye(k)
@@ -116,47 +116,47 @@ def with_columns(base: BaseParameters, names: tuple[str, ...]) -> BaseParameters
 
 
 def random_states(model: RobotModel, count: int) -> tuple[Array, Array, Array]:
-    """q, v, a of states anywhere, the same in every call: limits are no matter of what could be seen."""
+    """q, v, a of random states, the same in every call; limits are irrelevant for identifiability."""
     rng = np.random.default_rng(2012)
     q = np.stack([model.integrate(model.neutral(), rng.uniform(-2.0, 2.0, model.nv)) for _ in range(count)])
     return q, SPEED * rng.normal(size=(count, model.nv)), ACCELERATION * rng.normal(size=(count, model.nv))
 
 
 def base_of(W: Array, names: tuple[str, ...]) -> BaseParameters:
-    """The base of a regressor W (rows, P), whose columns have these names."""
+    """Base parameters of a regressor W (rows, P) with these column names."""
     lengths = np.linalg.norm(W, axis=0)
-    felt = np.flatnonzero(lengths > NEGLIGIBLE * max(float(lengths.max(initial=0.0)), 1e-300))
-    scale = lengths[felt]
-    _, sizes, V = np.linalg.svd(W[:, felt] / scale, full_matrices=False)
+    effective = np.flatnonzero(lengths > NEGLIGIBLE * max(float(lengths.max(initial=0.0)), 1e-300))
+    scale = lengths[effective]
+    _, sizes, V = np.linalg.svd(W[:, effective] / scale, full_matrices=False)
     rank = int(np.sum(sizes > NEGLIGIBLE * sizes[0])) if len(sizes) else 0
-    space = V[:rank]    # rows: an orthonormal basis of what is seen
-    taken = _independent(space, rank)
-    K = np.linalg.solve(space[:, taken], space) if rank else np.zeros((0, len(felt)))
+    space = V[:rank]    # rows: an orthonormal basis of the row space
+    independent = _independent(space, rank)
+    K = np.linalg.solve(space[:, independent], space) if rank else np.zeros((0, len(effective)))
     K[np.abs(K) < DEPENDENT] = 0.0
     matrix = np.zeros((rank, W.shape[1]))
-    matrix[:, felt] = K * scale / scale[taken][:, None]
+    matrix[:, effective] = K * scale / scale[independent][:, None]
     matrix[np.abs(matrix) < 1e-12] = 0.0
-    matrix[np.arange(rank), felt[taken]] = 1.0
+    matrix[np.arange(rank), effective[independent]] = 1.0
     unseen = tuple(name for name, column in zip(names, matrix.T, strict=True) if not column.any())
-    return BaseParameters(rank, tuple(_combination(row, names, int(felt[i])) for row, i in
-                                      zip(matrix, taken, strict=True)),
-                          read_only(matrix), names, felt[taken], unseen)
+    return BaseParameters(rank, tuple(_combination(row, names, int(effective[i])) for row, i in
+                                      zip(matrix, independent, strict=True)),
+                          read_only(matrix), names, effective[independent], unseen)
 
 
 def _independent(space: Array, rank: int) -> NDArray[np.int64]:
-    """The first columns that are independent of those before them; where that is not clear, the clearest ones."""
-    rest, taken = space.copy(), []
+    """The first columns independent of their predecessors; if numerically unclear, by QR with pivoting."""
+    residual, chosen = space.copy(), []
     for j in range(space.shape[1]):
-        size = np.linalg.norm(rest[:, j])
+        size = np.linalg.norm(residual[:, j])
         if size > DEPENDENT * 10.0 and size > 1e-4 * np.linalg.norm(space[:, j]):
-            direction = rest[:, j] / size
-            rest -= np.outer(direction, direction @ rest)
-            taken.append(j)
-    if len(taken) != rank:
+            direction = residual[:, j] / size
+            residual -= np.outer(direction, direction @ residual)
+            chosen.append(j)
+    if len(chosen) != rank:
         from scipy.linalg import qr
 
-        taken = sorted(qr(space, pivoting=True, mode="r")[1][:rank])
-    return np.array(taken, dtype=np.int64)
+        chosen = sorted(qr(space, pivoting=True, mode="r")[1][:rank])
+    return np.array(chosen, dtype=np.int64)
 
 
 def _combination(row: Array, names: tuple[str, ...], first: int) -> str:

@@ -1,8 +1,8 @@
-"""Robots with loops: their equations of motion without the forces that close the loops.
+"""Robots with loops: equations of motion without the loop-closing forces.
 
 `M a + b = τ + Aᵀλ` times a basis G of the null space of A (K eq. 56) leaves `Gᵀ Y(q, v, a) π = Gᵀ τ`: as many rows as
-the mechanism has freedoms. G is chosen so that the rows belong to joints: `G = [1; −A_d⁺ A_i]`, with independent joints
-i, motors if possible, and dependent ones d.
+the mechanism has degrees of freedom. G is chosen so that rows belong to joints: `G = [1; −A_d⁺ A_i]`, with independent
+joints i, motors if possible, and dependent joints d.
 """
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .recorded.recording import Recording
 
 Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-7     # singular values of A, as a share of the largest
-SINGULAR = 1e-3       # of A_d, as a share of the largest: from here on dependent joints do not follow the others
-CLOSED = 1e-10        # m, rad: left of f
+SINGULAR = 1e-3       # smallest relative singular value of A_d with well determined dependent joints
+CLOSED = 1e-10        # m, rad: residual of f
 ITERATIONS = 20
 STEPS = 40            # from the neutral position to the first sample
 STRIDE = 0.3          # rad, m: between random states
@@ -29,7 +29,7 @@ STRIDE = 0.3          # rad, m: between random states
 
 @dataclass(frozen=True, eq=False)
 class ClosedChain:
-    """independent, dependent: velocity coordinates; motors: those with efforts, all others have none."""
+    """independent, dependent: velocity coordinates; motors: coordinates with efforts."""
 
     model: RobotModel
     constraints: ConstraintSet
@@ -39,7 +39,7 @@ class ClosedChain:
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Coordinates (nv,) whose rows compare a motor with the model."""
+        """Mask (nv,) of coordinates whose rows compare a motor with the model."""
         chosen = np.zeros(self.model.nv, dtype=bool)
         chosen[np.intersect1d(self.independent, self.motors)] = True
         return chosen
@@ -55,8 +55,8 @@ class ClosedChain:
 
 
 def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recording) -> tuple[ClosedChain, Recording]:
-    """The chain that moved in this recording, and the recording with all joints: positions that are missing follow from
-    the others, efforts that are missing or constant are zero. `RbdError` where they do not follow.
+    """The closed chain of a recording, and the recording completed to all joints: missing positions follow from the
+    others, missing or constant efforts are zero. Raises `RbdError` if positions do not follow.
     """
     if not isinstance(constraints, ConstraintSet) or not constraints.size:
         raise RbdError("constraints: expected a ConstraintSet with at least one constraint")
@@ -64,17 +64,17 @@ def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recor
         raise RbdError(f"identification: rolling and sliding contacts "
                        f"({', '.join(constraints.bound(model).contacts.names)}) are not supported: what rolls has no "
                        "positions that follow from those of the motors")
-    whole = completed(model, constraints, recording)
-    finite = np.isfinite(whole.tau)
-    low, high = (f(np.where(finite, whole.tau, bad), axis=0) for f, bad in ((np.min, np.inf), (np.max, -np.inf)))
+    complete = completed(model, constraints, recording)
+    finite = np.isfinite(complete.tau)
+    low, high = (f(np.where(finite, complete.tau, bad), axis=0) for f, bad in ((np.min, np.inf), (np.max, -np.inf)))
     motors = np.flatnonzero(finite.any(axis=0) & (high > low))
     if not len(motors):
         raise RbdError(f"{recording.source}: the efforts of all joints are constant: they are not measured")
-    whole = with_motors(whole, motors)
-    rows = np.flatnonzero(np.isfinite(whole.q).all(axis=1))
+    complete = with_motors(complete, motors)
+    rows = np.flatnonzero(np.isfinite(complete.q).all(axis=1))
     if not len(rows):
         raise RbdError(f"{recording.source}: no row has finite positions")
-    q = whole.q[rows[np.unique(np.linspace(0, len(rows) - 1, 200).astype(int))]]
+    q = complete.q[rows[np.unique(np.linspace(0, len(rows) - 1, 200).astype(int))]]
     A = evaluate(model, constraints, q, np.zeros_like(q), np.zeros_like(q), 1).jacobian
     rank = int(np.linalg.matrix_rank(A, tol=None if not A.size else NEGLIGIBLE * np.abs(A).max()).max())
     if rank >= model.nv:
@@ -87,26 +87,26 @@ def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recor
                        "the other joints")
     independent = np.setdiff1d(np.arange(model.nv), dependent)
     chain = ClosedChain(model, constraints, independent, dependent, motors)
-    return chain, whole
+    return chain, complete
 
 
 def with_motors(whole: Recording, motors: NDArray[np.int64]) -> Recording:
-    """The recording with no efforts but those of these coordinates."""
+    """The recording with efforts of these coordinates only."""
     tau = np.zeros_like(whole.tau)
     tau[:, motors] = whole.tau[:, motors]
     return Recording(whole.t, whole.q, whole.v, whole.a, tau=tau, joints=whole.joints, source=whole.source)
 
 
 def _dependent(A: Array, rank: int, motors: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Joints that follow the others at all these positions: those without motors first."""
+    """Dependent joints at all these positions, joints without motors first."""
     from scipy.linalg import qr
 
     nv = A.shape[-1]
     weight = np.ones(nv)
-    weight[motors] = 1e-3    # taken only where the others are not enough
+    weight[motors] = 1e-3    # chosen only if the others do not suffice
     chosen = qr(A.reshape(-1, nv)[:, :] * weight, mode="r", pivoting=True)[1] if rank else np.zeros(0, int)
     best, score = np.sort(chosen[:rank]), -1.0
-    for j in range(len(A)):    # columns that are independent on the whole may be dependent at each position
+    for j in range(len(A)):    # columns independent over all positions may be dependent at each one
         trial = np.sort(qr(A[j] * weight, mode="r", pivoting=True)[1][:rank])
         sizes = np.linalg.svd(A[..., trial], compute_uv=False)
         worst = float((sizes[:, -1] / sizes[:, 0]).min()) if rank else 1.0
@@ -117,7 +117,7 @@ def _dependent(A: Array, rank: int, motors: NDArray[np.int64]) -> NDArray[np.int
 
 
 def completed(model: RobotModel, constraints: ConstraintSet, recording: Recording) -> Recording:
-    """The recording with a column for each joint of the model; positions that were not recorded close the loops."""
+    """The recording with a column per joint of the model; unrecorded positions follow from loop closure."""
     names = model.velocity_names
     if model.nq != model.nv or recording.joints is None or not set(recording.joints) & set(names):
         return recording.in_order_of(model)[0]
@@ -125,8 +125,8 @@ def completed(model: RobotModel, constraints: ConstraintSet, recording: Recordin
     q, tau = np.full((n, model.nv), np.nan), np.full((n, model.nv), np.nan)
     for j, name in enumerate(names):
         if name in recording.joints:
-            at = recording.joints.index(name)
-            q[:, j], tau[:, j] = recording.q[:, at], recording.tau[:, at]
+            column = recording.joints.index(name)
+            q[:, j], tau[:, j] = recording.q[:, column], recording.tau[:, column]
     unknown = np.flatnonzero(~np.isfinite(q).any(axis=0))
     tau[:, ~np.isfinite(tau).any(axis=0)] = 0.0
     if len(unknown):
@@ -136,28 +136,28 @@ def completed(model: RobotModel, constraints: ConstraintSet, recording: Recordin
 
 def _solved(model: RobotModel, constraints: ConstraintSet, q: Array, unknown: NDArray[np.int64],
             source: str) -> Array:
-    """Unknown columns of q (N, nv), row after row from the neutral position on."""
+    """Solve for the unknown columns of q (N, nv), row by row from the neutral position on."""
     known = np.setdiff1d(np.arange(model.nv), unknown)
-    at = project(model, constraints, model.neutral()).q
+    position = project(model, constraints, model.neutral()).q
     out = q.copy()
     first = True
     for i in np.flatnonzero(np.isfinite(q[:, known]).all(axis=1)):
-        far = np.abs(q[i, known] - at[known]).max(initial=0.0)
+        far = np.abs(q[i, known] - position[known]).max(initial=0.0)
         steps = STEPS if first else max(1, int(np.ceil(far / STRIDE)))
-        begin = at[known].copy()
+        begin = position[known].copy()
         for k in range(1, steps + 1):
-            at[known] = begin + (q[i, known] - begin) * k / steps
-            if not _close(model, constraints, at, unknown):
+            position[known] = begin + (q[i, known] - begin) * k / steps
+            if not _close(model, constraints, position, unknown):
                 missing = ", ".join(model.velocity_names[j] for j in unknown)
                 raise RbdError(f"{source}: the loops cannot be closed in row {i}, or not by {missing} alone, whose "
                                "positions were not recorded")
         first = False
-        out[i, unknown] = at[unknown]
+        out[i, unknown] = position[unknown]
     return out
 
 
 def _close(model: RobotModel, constraints: ConstraintSet, q: Array, unknown: NDArray[np.int64]) -> bool:
-    """Newton's method in the unknown columns of q (nv,), in place; false where they do not close the loops."""
+    """Newton's method in the unknown columns of q (nv,), in place; False if the loops do not close."""
     zero = np.zeros_like(q)
     for _ in range(ITERATIONS):
         rows = evaluate(model, constraints, q, zero, zero, 1)
@@ -173,12 +173,12 @@ def _close(model: RobotModel, constraints: ConstraintSet, q: Array, unknown: NDA
 
 def closed_states(model: RobotModel, constraints: ConstraintSet, count: int, speed: float,
                   acceleration: float) -> tuple[Array, Array, Array, list[Array]]:
-    """q, v, a (N, nv) of random states on the manifold, and an orthonormal basis (nv, k) of its tangents at each: a
-    walk from the neutral position, so that loops stay assembled as they are.
+    """q, v, a (N, nv) of random states on the constraint manifold, and an orthonormal basis (nv, k) of its tangent
+    space at each; by a random walk from the neutral position, which keeps the assembly mode.
     """
     rng = np.random.default_rng(2012)
     q = project(model, constraints, model.neutral()).q
-    found: list[tuple[Array, Array, Array, Array]] = []
+    states: list[tuple[Array, Array, Array, Array]] = []
     zero = np.zeros(model.nv)
     for _ in range(40 * count):
         A = evaluate(model, constraints, q, zero, zero, 1).jacobian
@@ -191,15 +191,15 @@ def closed_states(model: RobotModel, constraints: ConstraintSet, count: int, spe
         bias = evaluate(model, constraints, q, v, zero, 2).acceleration
         a = N @ (acceleration * rng.normal(size=N.shape[1])) - np.linalg.pinv(A, rcond=NEGLIGIBLE) @ bias
         if rank and sizes[rank - 1] > SINGULAR * sizes[0]:
-            found.append((q, v, a, N))
-        if len(found) == count:
+            states.append((q, v, a, N))
+        if len(states) == count:
             break
         try:
             q = project(model, constraints, model.integrate(q, STRIDE * (N @ rng.normal(size=N.shape[1])))).q
-        except RbdError:    # the end of the range: another way
+        except RbdError:    # end of the range: try another direction
             continue
-    widths = [N.shape[1] for *_, N in found]
-    kept = [state for state in found if state[3].shape[1] == min(widths)]
-    if len(kept) < count // 2:
+    widths = [N.shape[1] for *_, N in states]
+    regular = [state for state in states if state[3].shape[1] == min(widths)]
+    if len(regular) < count // 2:
         raise RbdError("constraints: random states of the closed loops cannot be found")
-    return (*(np.stack([state[k] for state in kept]) for k in range(3)), [state[3] for state in kept])    # type: ignore
+    return (*(np.stack([state[k] for state in regular]) for k in range(3)), [state[3] for state in regular])    # type: ignore

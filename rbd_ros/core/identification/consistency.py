@@ -1,9 +1,9 @@
-"""Physically consistent bodies: pseudo-inertias, and how far one is from another.
+"""Physical consistency of bodies: pseudo-inertias, and the divergence between two of them.
 
 A body has a density ρ ≥ 0 only if its pseudo-inertia `P = ∫ ρ [x; 1] [x; 1]ᵀ = [[Σ, m c], [(m c)ᵀ, m]]` is positive
 definite, with `Σ = ½ tr(I) 1 − I` (Wensing, Kim, Slotine 2018). The divergence `tr(P P₀⁻¹) − log det(P P₀⁻¹) − 4`
 from a prior P₀ (Lee, Wensing, Park 2020) is convex in P, depends neither on frames nor on units, and grows without
-bound where P is no longer definite: what minimises it, with anything convex added, is a body.
+bound at the boundary of definiteness: minimisers of its sum with any convex function are physically consistent.
 """
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..errors import RbdError
 Array = NDArray[np.float64]
 SIZE = 10
 LEAST = 0.02     # smallest second moment of a prior, as a share of the largest
-ROUNDING = 1e-9  # share below which a second moment is none
-REACH = 0.1      # m: size of a body that has a mass and no extent
+ROUNDING = 1e-9  # relative second moment that counts as zero
+REACH = 0.1      # m: assumed size of a point mass
 _ROWS, _COLUMNS = np.tril_indices(4)
 BASIS = np.zeros((SIZE, 4, 4))    # of symmetric matrices
 BASIS[np.arange(SIZE), _ROWS, _COLUMNS] = BASIS[np.arange(SIZE), _COLUMNS, _ROWS] = 1.0
@@ -42,22 +42,22 @@ def parameters_of_pseudo_inertia(P: Array) -> Array:
 
 
 def is_consistent(parameters: Array) -> bool:
-    """Whether a body with a density that is nowhere negative can have these ten parameters."""
+    """Whether a body of non-negative density can have these ten parameters."""
     P = pseudo_inertia(np.asarray(parameters, dtype=np.float64))
     return bool(P[3, 3] > 0.0 and np.linalg.eigvalsh(P / np.outer(_scale(P), _scale(P)))[0] >= 0.0)
 
 
 def _scale(P: Array) -> Array:
-    """Lengths and masses by which P is divided before its eigenvalues mean anything."""
+    """Scales of length and mass that normalise P for its eigenvalues."""
     length = np.sqrt(max(float(np.trace(P[:3, :3])) / P[3, 3], 1e-12)) if P[3, 3] > 0.0 else 1.0
     return np.array([length, length, length, 1.0]) * np.sqrt(max(float(P[3, 3]), 1e-12))
 
 
 def prior_factor(parameters: Array) -> tuple[Array, bool]:
-    """L₀ (4, 4) of a description's body, and whether that had to be mended: no body can have what it says.
+    """L₀ (4, 4) of a description's body, and whether it was corrected because the described one is inconsistent.
 
-    Second moments about the centre of mass are at least `LEAST` of the largest: what is next to nothing in a
-    description, in a plate for instance, says little about the next robot, and zero or less says nothing.
+    Second moments about the centre of mass are raised to at least `LEAST` of the largest: tiny ones, as of a plate, are
+    too narrow a prior, and non-positive ones carry no information.
     """
     m = float(parameters[0])
     if not m > 0.0:
@@ -66,13 +66,13 @@ def prior_factor(parameters: Array) -> tuple[Array, bool]:
     c = P[:3, 3] / m
     spread = P[:3, :3] - m * np.outer(c, c)
     sizes, axes = np.linalg.eigh((spread + spread.T) / 2)
-    given = sizes
+    original = sizes
     mended = bool(not sizes[-1] > ROUNDING * m or sizes[0] < ROUNDING * sizes[-1])
     if not sizes[-1] > ROUNDING * m:
         sizes = np.full(3, m * REACH**2 / 5.0)
     if sizes[0] < LEAST * sizes[-1]:
         sizes = np.maximum(sizes, LEAST * sizes[-1])
-    if mended or not np.array_equal(sizes, given):
+    if mended or not np.array_equal(sizes, original):
         P = P.copy()
         P[:3, :3] = axes @ np.diag(sizes) @ axes.T + m * np.outer(c, c)
     factor = np.zeros((4, 4))
@@ -83,13 +83,13 @@ def prior_factor(parameters: Array) -> tuple[Array, bool]:
 
 
 def body_map(factor: Array) -> Array:
-    """The ten parameters of `L₀ S L₀ᵀ` are this (10, 10) times the coordinates of S in `BASIS`; S = 1 is the prior."""
-    found: Array = parameters_of_pseudo_inertia(factor @ BASIS @ factor.T).T
-    return found
+    """Matrix (10, 10) from the coordinates of S in `BASIS` to the ten parameters of `L₀ S L₀ᵀ`; S = 1 is the prior."""
+    matrix: Array = parameters_of_pseudo_inertia(factor @ BASIS @ factor.T).T
+    return matrix
 
 
 def divergence(y: Array) -> tuple[float, Array, Array]:
-    """`tr S − log det S − 4` of S with these coordinates (10,), its gradient and Hessian; infinite where S ⊁ 0."""
+    """`tr S − log det S − 4` of S with these coordinates (10,), its gradient and Hessian; infinite unless S ≻ 0."""
     S = np.tensordot(y, BASIS, 1)
     try:
         L = np.linalg.cholesky(S)

@@ -1,9 +1,9 @@
-"""The fit that real bodies can have: least squares plus the divergence of every body from the description's.
+"""Physically consistent fit: least squares plus the divergence of every body from the description's.
 
-`½ ‖W^½ (X θ − y)‖² + γ Σ_i D(P_i, P₀_i) + ½ Σ_k ((s_k − s₀_k) / w_k)²` is convex in θ: bodies i stay within what bodies
-can be, numbers per joint s within their bounds, and what the recording does not show is the description's. Rows are
-compressed first, `‖W^½ (X θ − y)‖² = ‖R θ − z‖² + const`, so that a step of Newton's method costs a matrix of the
-unknowns' size however long the recording is.
+`½ ‖W^½ (X θ − y)‖² + γ Σ_i D(P_i, P₀_i) + ½ Σ_k ((s_k − s₀_k) / w_k)²` is convex in θ: bodies i stay consistent, joint
+parameters s within their bounds, and directions without information keep the description's values. Rows are compressed
+first, `‖W^½ (X θ − y)‖² = ‖R θ − z‖² + const`, so that the cost of a Newton step is independent of the recording's
+length.
 """
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
 MOST = 3000          # steps at one weight of the divergence
-LESS = 0.1           # which is lowered by this factor
-DONE = 1e-7          # half the decrease that a step promises, in units of the cost: standard deviations squared
-SHORTEST = 1e-12     # of a step, as a share
-REGULAR = 1e-13      # added to curvatures of unknowns in units that make each one
-CLOSE = 1e-3         # share of the cost that a step may still promise where no more of them helps
+LESS = 0.1           # factor by which the weight is lowered
+DONE = 1e-7          # half the predicted decrease of a step, in units of the cost: standard deviations squared
+SHORTEST = 1e-12     # smallest share of a step
+REGULAR = 1e-13      # regularisation of the unit-scaled Hessian
+CLOSE = 1e-3         # predicted decrease, relative to the cost, at which a stalled search is accepted
 
 
 def compressed(rows: Rows, weights: Array) -> tuple[Array, Array]:
-    """R (p, p) and z (p,)."""
+    """R (p, p) and z (p,) of the compressed rows."""
     root = np.sqrt(weights)
     A = np.concatenate([rows.X, rows.y[..., None]], axis=2) * root[..., None]
     R = np.linalg.qr(A.reshape(-1, A.shape[-1]), mode="r")
@@ -38,8 +38,8 @@ def compressed(rows: Rows, weights: Array) -> tuple[Array, Array]:
 
 
 def consistent_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float) -> Array:
-    """θ of the unknown columns. prior: γ, how much the description weighs; 1 holds a body back as much as one standard
-    deviation of a single effort holds back a change by a factor of about e.
+    """θ of the unknown columns. prior: γ, weight of the description; with 1, a change of a body by a factor of about e
+    costs as much as one standard deviation of a single effort.
     """
     R, z = compressed(rows, weights)
     R = R @ unknown.matrix
@@ -62,7 +62,7 @@ def consistent_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float) 
             hessian[part, part] += gamma * curvature
         return cost, gradient, hessian
 
-    gamma = max(least, evaluate(y, 0.0)[0])    # far from the border at first: near it steps are short
+    gamma = max(least, evaluate(y, 0.0)[0])    # large at first: near the boundary steps are short
     while True:
         y, ended = _descended(evaluate, y, lower, gamma)
         if gamma <= least or not bodies:
@@ -76,9 +76,8 @@ def consistent_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float) 
 
 def _descended(evaluate: Callable[[Array, float], tuple[float, Array, Array]], y: Array, lower: Array,
                gamma: float) -> tuple[Array, bool]:
-    """Newton's method from y, each step the least of the quadratic model within the bounds: of columns that are alike,
-    such as the friction of joints that move together, a step cut off at bounds could even lead uphill. And whether it
-    came to an end.
+    """Newton's method from y, and whether it converged. Each step minimises the quadratic model within the bounds,
+    because a clipped step could ascend for similar columns, such as the friction of joints that move together.
     """
     cost, gradient, hessian = evaluate(y, gamma)
     for _ in range(MOST):
@@ -89,18 +88,18 @@ def _descended(evaluate: Callable[[Array, float], tuple[float, Array, Array]], y
         share = 1.0
         while share > SHORTEST:
             trial = np.maximum(y + share * step, lower)    # which is rounding
-            found = evaluate(trial, gamma)
-            if found[0] < cost + 1e-4 * share * slope:
+            values = evaluate(trial, gamma)
+            if values[0] < cost + 1e-4 * share * slope:
                 break
             share *= 0.5
         else:
             break
-        y, (cost, gradient, hessian) = trial, found
+        y, (cost, gradient, hessian) = trial, values
     return y, -slope < CLOSE * max(1.0, abs(cost))
 
 
 def _bounded_step(hessian: Array, gradient: Array, lower: Array) -> Array:
-    """The p ≥ lower with the least `½ pᵀ H p + gᵀ p`: what has no bound is eliminated, the rest by NNLS."""
+    """Minimise `½ pᵀ H p + gᵀ p` over p ≥ lower: unbounded unknowns are eliminated, the others found by NNLS."""
     from scipy.linalg import cho_factor, cho_solve
     from scipy.optimize import nnls
 

@@ -1,4 +1,8 @@
-"""What a recording's efforts are: delayed, of the other sign, currents, or without gravity. Findings in words."""
+"""Checks of a recording's efforts: delay, sign, currents in place of efforts, missing gravity; with findings as text.
+
+A finding is a hypothesis test: `RARE` is its rate of false findings per recording, for any friction and length, if the
+errors of the description are no larger than `SPREAD`, `PLACE` and `LOAD`.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,75 +10,129 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError, shown, unknown_name
 from ..model.robot_model import RobotModel
+from .consistency import body_map, prior_factor
+from .effort_factor import EffortFactor, effort_factor
 from .linear_fit import Rows
+from .regressor_columns import columns_of, parameters_of
 from .stacking import Equations
 
 Array = NDArray[np.float64]
 LONGEST_DELAY = 0.05     # s
-STEPS = 20               # of the search on each side
-GAIN = 2.0               # a factor between efforts and description that no wrong inertia explains
-EXPLAINED = 0.8          # share of an effort's square that the description explains, before its factor means anything
+STEPS = 20               # steps of the search on each side
+RARE = 1e-3              # rate of recordings with right efforts and a false finding
+KINDS = 5                # tests per joint
+LOW, HIGH = 0.5, 2.0     # factors in between are no finding
+SPREAD = 0.25            # standard deviation of a body's mass, shape and place in its own units: see `body_map`
+PLACE = 0.02             # m, additional standard deviation of the centre of mass
+LOAD, LEVER = 0.05, 0.1  # undescribed load on the last links: share of the robot's mass, lever (m)
+ROUNDS = 5               # iterations of the estimate of a factor
+LEAST = 0.01             # smallest factor at which its standard error is evaluated
+MOSTLY = 0.7             # smallest share of friction in an effort that is mostly friction
+CLEAR = 0.25             # largest relative standard error of a usable factor
 
 
 @dataclass(frozen=True)
 class EffortCheck:
-    """Per joint: factor (nv,) between effort and description, share (nv,) of the effort that this explains."""
+    """Per joint: factor (nv,) between effort and description, and its relative standard error (nv,), infinite if the
+    motion does not show it; reversed: joints whose effort has the wrong sign.
+    """
 
     factor: Array
-    share: Array
+    error: Array
     findings: tuple[str, ...]
+    reversed: tuple[str, ...]
 
 
-def check_efforts(equations: Equations) -> EffortCheck:
-    """Efforts as a multiple of what the description says, friction and offset taken off."""
-    model, pieces = equations.model, equations.prepared.pieces
-    q, v, a, tau = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("q", "v", "a", "tau"))
-    tau = equations.gain * tau
-    weight, whole = gravity_effort(model, q), inverse_dynamics(model, q, v, a)
-    if equations.chain is not None:
-        reduced = equations.chain.reduced(q, np.stack([tau, weight, whole], axis=2))
-        tau, weight, whole = np.moveaxis(reduced * equations.chain.judged[:, None], 2, 0)
+def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -> EffortCheck:
+    """Test efforts against those of the description, with friction, rotors and offsets free. loaded: a body with an
+    unknown load.
+    """
+    model = equations.model
+    end = columns_of(model, "inertial").stop
+    theta, doubt = parameters_of(model), _doubt(model, loaded)
+    gravity = equations.gravity()
+    level = 2.0 * float(rows.correlation.sum()) - 1.0, RARE / (KINDS * model.nv)
     findings: list[str] = []
-    factor, share = np.ones(model.nv), np.zeros(model.nv)
-    for j, name in enumerate(model.velocity_names):
-        friction = np.column_stack([v[:, j], np.tanh(v[:, j] / 0.05), np.ones(len(v))])
-        friction /= np.maximum(np.linalg.norm(friction, axis=0), 1e-12)
-        given = np.column_stack([tau[:, j], whole[:, j], weight[:, j]])
-        square = friction.T @ friction + 1e-9 * np.eye(3)    # of columns of length one; of a joint that stands, zero
-        y, full, heavy = (given - friction @ np.linalg.solve(square, friction.T @ given)).T
-        size, told = float(y @ y), float(full @ full)
-        if size <= 1e-12 * float(tau[:, j] @ tau[:, j]) or told <= 1e-12 or np.ptp(tau[:, j]) == 0.0:
+    turned: list[str] = []
+    factor, error = np.ones(model.nv), np.full(model.nv, np.inf)
+    for j in np.flatnonzero(rows.measured.any(axis=0)):
+        name, told = model.velocity_names[j], rows.measured[:, j]
+        X, heavy, y = rows.X[told, j], gravity[told, j], rows.y[told, j]
+        moving = X[:, :end] - heavy
+        weigh, move = heavy @ theta[:end], moving @ theta[:end]
+        free, friction = _free(model, X, int(j), weigh + move)
+        whole = effort_factor(y, (weigh + move)[:, None], (X[:, :end] @ doubt,), free, friction, *level)
+        if whole is None:
             continue
-        factor[j] = float(full @ y) / told
-        share[j] = float(full @ y) ** 2 / (told * size)
-        apart = _apart(y, heavy, full - heavy)
-        if share[j] > EXPLAINED and factor[j] < 0.0:
-            findings.append(f"effort of {name} has the opposite sign: it is {factor[j]:.3g} times what the "
-                            "description says")
-        elif share[j] > EXPLAINED and not 1.0 / GAIN < factor[j] < GAIN:
-            findings.append(f"effort of {name} is {factor[j]:.3g} times what the description says: a current, or a "
-                            "torque before the gear? Its gain is unknown")
-        elif apart is not None and apart[0] < 0.2 and 0.4 < apart[1] < 2.5:
+        k, spread = 1.0, np.inf
+        for _ in range(ROUNDS):    # with the covariance at the factor
+            found, errors = whole.given(np.full(1, max(abs(k), LEAST)))
+            k, spread = float(found[0]), float(errors[0])
+        factor[j], error[j] = k, spread / max(abs(k), 1e-12)
+        apart = effort_factor(y, np.column_stack([weigh, move]), (heavy @ doubt, moving @ doubt), free,
+                              friction, *level)
+        if whole.below(0.0, LOW, 1.0) or _rubs_backwards(model, X, y, int(j), weigh + move, X[:, :end] @ doubt, level):
+            turned.append(name)
+            findings.append(f"effort of {name} has the opposite sign of what the description and friction say: its "
+                            f"gain is negative. Give it, as {name}=-1, and those of the others")
+        elif apart is not None and _weightless(apart):
             findings.append(f"effort of {name} is without gravity: it is gravity-compensated")
-    return EffortCheck(factor, share, tuple(findings))
+        elif (k > HIGH and whole.above(1.0, HIGH)) or (0.0 < k < LOW and whole.below(LOW, 1.0)):
+            findings.append(f"effort of {name} is {k:.3g} times what the description says: a current, or a torque "
+                            f"before the gear{', or without gravity' if k < 1.0 else ''}? Its gain is unknown")
+    return EffortCheck(factor, error, tuple(findings), tuple(turned))
 
 
-def _apart(y: Array, heavy: Array, moving: Array) -> Array | None:
-    """Factors of gravity and of the rest, where both are of a size and not alike."""
-    A = np.column_stack([heavy, moving])
-    lengths = np.linalg.norm(A, axis=0)
-    if not lengths.min() > 0.2 * lengths.max():
-        return None
-    square = A.T @ A
-    alike = abs(float(square[0, 1])) / float(lengths[0] * lengths[1])
-    if alike > 0.98:
-        return None
-    found: Array = np.linalg.solve(square, A.T @ y)
-    left = y - A @ found
-    return found if left @ left < 0.5 * (y @ y) else None
+def _weightless(apart: EffortFactor) -> bool:
+    """Whether an effort lacks gravity but has the rest of the description's effort."""
+    found, error = apart.given(np.array([0.0, 1.0]))
+    return (apart.below(LOW, 1.0) and abs(found[0]) < 0.5 * LOW < found[1]
+            and bool(abs(found[1] - 1.0) < apart.limit * error[1] < found[1]))
+
+
+def _rubs_backwards(model: RobotModel, X: Array, y: Array, j: int, told: Array, doubt: Array,
+                    level: tuple[float, float]) -> bool:
+    """Whether an effort is mostly friction of the wrong sign."""
+    slip, end = X[:, columns_of(model, "coulomb").start + j], columns_of(model, "inertial").stop
+    free = np.delete(X, np.r_[:end, columns_of(model, "viscous"), columns_of(model, "coulomb")], axis=1)
+    factor = effort_factor(y, np.column_stack([slip, told]), (0.0 * doubt, doubt), free, free[:, :0], *level)
+    if factor is None or not factor.below(0.0):
+        return False
+    size = float(factor.given(np.array([0.0, 1.0]))[0][0]) * float(np.linalg.norm(slip))
+    return size < -MOSTLY * float(np.linalg.norm(y - y.mean()))
+
+
+def _doubt(model: RobotModel, loaded: str | None) -> Array:
+    """Columns (10·nb, p) of the assumed error of the description's inertial parameters, with coefficients N(0, 1)."""
+    theta, parents = model.inertial_parameters, {joint.parent for joint in model.description.joints}
+    columns: list[Array] = []
+    for k, name in enumerate(model.body_names):
+        own = slice(10 * k, 10 * k + 10)
+        blocks = []
+        if theta[own][0] > 0.0:
+            blocks += [SPREAD * body_map(prior_factor(theta[own])[0]), PLACE * theta[own][0] * np.eye(10)[:, 1:4]]
+        if name not in parents or name == loaded:
+            load = (0.5 if name == loaded else LOAD) * model.total_mass
+            blocks.append(load * np.diag([1.0, *[LEVER] * 3, *[LEVER**2] * 6]))
+        for block in blocks:
+            out = np.zeros((len(theta), block.shape[1]))
+            out[own] = block
+            columns.append(out)
+    return np.concatenate(columns, axis=1) if columns else np.zeros((len(theta), 1))
+
+
+def _free(model: RobotModel, X: Array, j: int, load: Array) -> tuple[Array, Array]:
+    """Free columns of the test: rotors and offsets of all joints that act on this row; and friction, with further
+    dependence on direction, load and speed.
+    """
+    v, slip = X[:, columns_of(model, "viscous").start + j], X[:, columns_of(model, "coulomb").start + j]
+    usual = max(float(np.sqrt(np.mean(v**2))), 1e-9)
+    rubs = np.r_[columns_of(model, "viscous"), columns_of(model, "coulomb")]
+    others = np.delete(X, np.r_[columns_of(model, "inertial"), rubs], axis=1)
+    return others, np.column_stack([X[:, rubs], np.abs(slip), np.abs(v), v * np.abs(v), v**3, slip * np.abs(load),
+                                    np.tanh(v / (0.1 * usual)), np.tanh(v / (0.5 * usual))])
 
 
 def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -> tuple[Array, tuple[str, ...]]:
@@ -87,7 +145,7 @@ def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -
         if gains != "estimate":
             raise RbdError(f"gains: expected numbers, names → numbers, or \"estimate\", got {shown(gains)}")
         assert check is not None
-        clear = check.share > 0.5
+        clear = check.error < CLEAR
         found = np.where(clear, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
         names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, found, strict=True)]
         notes = [f"gains from the description's inertias, which scale the result: {', '.join(names)}"]

@@ -1,4 +1,4 @@
-"""From a recorded motion to the model that explains its efforts."""
+"""Identification of a model from a recorded motion."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -42,20 +42,20 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
              gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, solver: str = "newton",
              robust: bool = True, slowest: float = REST, transmission: Transmission | None = None,
              progress: Progress | None = None) -> Identification:
-    """The model whose efforts are those of the recording, physically consistent by construction.
+    """Identify the physically consistent model that best explains the recorded efforts.
 
-    mode: "full" (inertias of all bodies, rotors, friction, offsets), "payload" (the ten numbers of a load on `body`,
-    and friction), "friction". constraints: closed loops; joints without a column or without an effort that changes have
-    no motor, and positions that were not recorded close the loops. validation: another recording to judge by; without
-    it the last `holdout` of this one is not fitted but kept for that. rotors, friction: whether these are unknown.
-    stribeck: friction near rest, too, with a velocity per joint. cutoff: of the zero-phase filter, Hz; None: from the
-    positions. smoothing: speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts behind states, or "estimate".
-    gains: factors from what was recorded to N m or N, per joint, names → factors, or "estimate" (against the
-    description). prior: weight of the description along what the recording does not show, see `consistent_fit`.
-    solver: "newton", or "semidefinite" for the same by the package Clarabel. robust: outliers count less. slowest
-    (rad/s, m/s): slower joints stick, and their efforts are left out meanwhile, unless `friction` is False; 0 where
-    torque is measured at the link. transmission: of a coupled wrist; rotors and friction of its motors on more than one
-    joint are unknown, too. progress: called with a line at each step. `RbdError` says what is wrong with data.
+    mode: "full" (inertias of all bodies, rotors, friction, offsets), "payload" (the ten parameters of a load on `body`,
+    and friction), "friction". constraints: closed loops; joints without a column or with constant effort have no motor,
+    and unrecorded positions follow from loop closure. validation: another recording for validation; by default the last
+    share `holdout` of this one is held out. rotors, friction: whether these are unknown. stribeck: identify friction
+    near rest, with a velocity per joint. cutoff: of the zero-phase filter, Hz; None: from the positions. smoothing:
+    speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts relative to states, or "estimate". gains: factors
+    from recorded values to N m or N, per joint, names → factors, or "estimate" (against the description). prior: weight
+    of the description for unidentifiable directions, see `consistent_fit`. solver: "newton", or "semidefinite" for the
+    same problem by the package Clarabel. robust: reduce the weight of outliers. slowest (rad/s, m/s): efforts of slower
+    joints are excluded, because they stick, unless `friction` is False; 0 if torque is measured at the link.
+    transmission: of a coupled wrist, whose motors on more than one joint have unknown rotors and friction. progress:
+    called with a line at each step. Raises `RbdError` for invalid data.
 
         >>> model = rbd.sample("two_link")
         >>> motion, t = rbd.SplineMotion(np.random.default_rng(0).normal(size=(30, 2)), 10.0), np.linspace(0, 10, 2001)
@@ -77,9 +77,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     task.tell("reading and filtering")
     same = isinstance(recording, Recording) and isinstance(validation, Recording) and validation.same_as(recording)
     chain, recording, findings = task.closed(recording, constraints)
-    equations, notes = task.equations(recording, chain, cutoff, given_delay or 0.0, gains)
+    equations, rows, notes = task.equations(recording, chain, cutoff, given_delay or 0.0, gains)
     findings += notes
-    rows = equations.rows()
     unknown, base = task.unknown(rows, equations)
     findings += [*equations.left_out(rows), *unknown.notes]
     task.tell(f"{base.rank} base parameters of {len(unknown.columns)}, {split(rows, share)[0].y.size} efforts")
@@ -87,11 +86,18 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     if given_delay is None:
         equations, lag, notes = task.aligned(equations, recording, base, unknown)
         findings += notes
+        rows = equations.rows()
+    check = check_efforts(equations, rows, body)
+    findings += check.findings
     found: Stribeck | None = None
     if stribeck:
         task.tell("velocities of Stribeck's effect")
-        equations, unknown, base, found = task.with_stribeck(equations, unknown, base, share)
-    fitted, held = split(equations.rows(), share)
+        equations, unknown, base, found = task.with_stribeck(equations, rows, unknown, base, share)
+        rows = equations.rows()
+    fitted, held = split(rows, share)
+    if held is None and share > 0.0:
+        findings += ["the recording is too short to keep a part of it that is not fitted: nothing judges the result. "
+                     "Record a longer motion, or another one to judge by"]
     linear, part, notes = task.fitted(fitted, unknown, base, found)
     findings += notes
     if same:
@@ -100,12 +106,12 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         task.tell("validation")
         held, notes = task.judged(validation, equations, lag)
         findings += notes
-    return task.result(equations, unknown, base, found, linear, part, (fitted, held), lag, findings)
+    return task.result(equations, unknown, base, found, linear, part, (fitted, held), lag, findings, check.reversed)
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is asked for, and the steps to it."""
+    """The identification task and its steps."""
 
     model: RobotModel
     mode: str
@@ -127,32 +133,33 @@ class _Task:
 
     def closed(self, recording: Recording, constraints: ConstraintSet | None) -> tuple[ClosedChain | None, Recording,
                                                                                         list[str]]:
-        """The loops, if there are any, and the recording with all joints."""
+        """The closed chain, if there are loops, the completed recording, and notes."""
         if constraints is not None:
-            bound_to(self.model, constraints)    # says what is none
-        if constraints is None or not isinstance(recording, Recording):    # which `prepare` refuses
+            bound_to(self.model, constraints)    # raises for invalid constraints
+        if constraints is None or not isinstance(recording, Recording):    # rejected by `prepare`
             return None, recording, []
-        chain, whole = closed_chain(self.model, constraints, recording)
+        chain, filled = closed_chain(self.model, constraints, recording)
         passive = [name for j, name in enumerate(self.model.velocity_names) if j not in chain.motors]
         for motor, row in zip(self.coupled.names, self.coupled.rows, strict=True):
             if silent := [self.model.velocity_names[j] for j in np.setdiff1d(np.flatnonzero(row), chain.motors)]:
                 raise RbdError(f"transmission: motor '{motor}' moves {', '.join(silent)}, of which no effort was "
                                "recorded: in closed loops these count as joints without motors")
-        return chain, whole, [f"joints without efforts, taken as without motors: {', '.join(passive)}"] * bool(passive)
+        return chain, filled, [f"joints without efforts, taken as without motors: {', '.join(passive)}"] * bool(passive)
 
     def equations(self, recording: Recording, chain: ClosedChain | None, cutoff: float | None, delay: float,
-                  gains: Any) -> tuple[Equations, list[str]]:
-        """The recording as equations, with gains, and what was found in it."""
+                  gains: Any) -> tuple[Equations, Rows, list[str]]:
+        """The recording as equations, with gains, their rows, and what was found in it."""
         coupled = self.coupled
         prepared = prepare(self.model, recording, cutoff, delay, self.smoothing, coupled.rows)
         notes = _notes(prepared, chain)
         unit = Equations(self.model, prepared, np.ones(self.model.nv), coupled, self.slowest, chain)
-        gain, said = checked_gains(self.model, gains, check_efforts(unit) if isinstance(gains, str) else None)
+        check = check_efforts(unit, unit.rows(), self.body) if isinstance(gains, str) else None
+        gain, said = checked_gains(self.model, gains, check)
         equations = replace(unit, gain=gain)
-        return equations, [*notes, *said, *check_efforts(equations).findings]
+        return equations, equations.rows(), [*notes, *said]
 
     def unknown(self, rows: Rows, equations: Equations) -> tuple[Unknowns, BaseParameters]:
-        """What the fit may change, and the combinations of it that efforts depend on."""
+        """The unknowns of the fit, and their base parameters."""
         chain, still = equations.chain, equations.prepared.still
         driven, constraints = (None, None) if chain is None else (chain.motors, chain.constraints)
         unknown = unknowns(self.model, rows, self.mode, self.body, self.rotors, self.friction, still, driven,
@@ -163,10 +170,10 @@ class _Task:
 
     def aligned(self, equations: Equations, recording: Recording, base: BaseParameters,
                 unknown: Unknowns) -> tuple[Equations, float, list[str]]:
-        """The same with efforts at the times of their states, and how late they were (s)."""
+        """The equations with efforts aligned to states, the delay (s), and findings."""
         known, lag, less = _known(unknown), 0.0, unknown.columns[base.independent]
         notes: list[str] = []
-        for _ in range(DELAY_ROUNDS):    # weights are better with less delay left
+        for _ in range(DELAY_ROUNDS):    # weights improve as the delay decreases
             rows = equations.rows()
             linear = rows.columns(less, known)
             more = estimate_delay(equations, linear, rows.X @ known,
@@ -187,25 +194,25 @@ class _Task:
     def _again(self, recording: Recording, prepared: Prepared, delay: float) -> Prepared:
         return prepare(self.model, recording, prepared.cutoff, delay, self.smoothing, self.coupled.rows)
 
-    def with_stribeck(self, equations: Equations, unknown: Unknowns, base: BaseParameters,
+    def with_stribeck(self, equations: Equations, rows: Rows, unknown: Unknowns, base: BaseParameters,
                       share: float) -> tuple[Equations, Unknowns, BaseParameters, Stribeck]:
-        """The same with a column per joint that shows the effect."""
+        """Equations, unknowns and base with a Stribeck column per joint that shows the effect, and its fit."""
         prepared, known = equations.prepared, _known(unknown)
-        rows = split(equations.rows(), share)[0].columns(unknown.columns[base.independent], known)
+        rows = split(rows, share)[0].columns(unknown.columns[base.independent], known)
         fastest = np.max([np.abs(piece.v).max(axis=0) for piece in prepared.pieces], axis=0)
         joints = np.setdiff1d(np.flatnonzero(rows.measured.any(axis=0)), prepared.still)
         law = LawOf(prepared, self.smoothing, len(rows.y))
-        found = find_stribeck(rows, law, fastest, joints, self.smoothing, self.robust)
-        names = tuple(f"stribeck({self.model.velocity_names[j]})" for j in found.terms.joints)
-        more = unknown.with_heights(self.model, found.terms.joints)
-        return replace(equations, stribeck=found.terms), more, with_columns(base, names), found
+        stribeck_fit = find_stribeck(rows, law, fastest, joints, self.smoothing, self.robust)
+        names = tuple(f"stribeck({self.model.velocity_names[j]})" for j in stribeck_fit.terms.joints)
+        more = unknown.with_heights(self.model, stribeck_fit.terms.joints)
+        return replace(equations, stribeck=stribeck_fit.terms), more, with_columns(base, names), stribeck_fit
 
     def fitted(self, rows: Rows, unknown: Unknowns, base: BaseParameters,
                found: Stribeck | None) -> tuple[LinearFit, Array, list[str]]:
-        """Least squares of the base parameters, and the consistent values of all unknown ones."""
+        """Least squares of the base parameters, the consistent values of all unknowns, and findings."""
         known, columns = _known(unknown), unknown.columns
         linear = linear_fit(rows.columns(columns[base.independent], known), self.robust)
-        if found is not None:    # whose intervals know that the velocities are estimates, too
+        if found is not None:    # its intervals include the uncertainty of the velocities
             linear = replace(found.fit, beta=linear.beta, covariance=found.fit.covariance[:base.rank, :base.rank],
                              weights=linear.weights, condition=linear.condition, outliers=linear.outliers)
         self.tell("consistent fit")
@@ -214,27 +221,27 @@ class _Task:
                               "less"] * bool(linear.outliers)
 
     def judged(self, validation: Recording, equations: Equations, lag: float) -> tuple[Rows, list[str]]:
-        """The rows of another recording, and what was found in it."""
+        """The rows of another recording, and findings."""
         if equations.chain is not None:
             validation = with_motors(completed(self.model, equations.chain.constraints, validation),
                                      equations.chain.motors)
         prepared = self._again(validation, equations.prepared, lag)
-        other = replace(equations, prepared=prepared)
-        rows = other.rows()
+        held = replace(equations, prepared=prepared)
+        rows = held.rows()
         return rows, [f"validation: {note}" for note in (
-            *_notes(prepared, equations.chain), *check_efforts(other).findings, *other.left_out(rows))]
+            *_notes(prepared, equations.chain), *check_efforts(held, rows, self.body).findings, *held.left_out(rows))]
 
     def result(self, equations: Equations, unknown: Unknowns, base: BaseParameters, found: Stribeck | None,
                linear: LinearFit, part: Array, rows: tuple[Rows, Rows | None], lag: float,
-               findings: list[str]) -> Identification:
+               findings: list[str], turned: tuple[str, ...]) -> Identification:
         """Everything in its place."""
         model, prepared, names = self.model, equations.prepared, self.model.velocity_names
         known = _known(unknown)
         predicted, free, theta = known.copy(), known.copy(), np.array(unknown.theta)
         predicted[unknown.columns] += part
         free[unknown.columns[base.independent]] += linear.beta
-        own = slice(10 if unknown.load else 0, None)    # the body that carries a load keeps its own
-        theta[unknown.columns[own]] = part[own]
+        joint_part = slice(10 if unknown.load else 0, None)    # the loaded body keeps its own parameters
+        theta[unknown.columns[joint_part]] = part[joint_part]
         residual, shown_rows = residuals(*rows, unknown.theta, predicted, free)
         confidence = estimates(unknown, base, linear, part)
         unseen = [estimate.name for estimate in confidence if not estimate.seen]
@@ -247,8 +254,8 @@ class _Task:
                                zip(found.terms.joints, found.terms.velocities, found.half_width, strict=True))
         transmission, coupled = self.transmission, equations.coupled
         if transmission is not None and coupled.names:
-            at = columns_of(model, "offset").stop
-            transmission = transmission.identified(theta[at:at + coupled.parameters.size])
+            first = columns_of(model, "offset").stop
+            transmission = transmission.identified(theta[first:first + coupled.parameters.size])
             findings = [*findings, f"rotors and friction of motors on more than one joint ({', '.join(coupled.names)}) "
                         "are in no file that is written: no node knows of them"]
         changed, load, offset, height = identified_model(model, theta, unknown, part, equations.stribeck)
@@ -257,7 +264,7 @@ class _Task:
             unidentifiable=tuple(unseen), findings=(*findings, *verdict(model, residual)), base=base,
             condition=linear.condition, delay=lag, gains=equations.gain, cutoff=prepared.cutoff,
             duration=prepared.duration, prior=model, mode=self.mode, validation=shown_rows, stribeck_height=height,
-            stribeck=velocities, transmission=transmission)
+            stribeck=velocities, transmission=transmission, reversed=turned)
 
 
 def _share(value: Any) -> float:
@@ -293,13 +300,13 @@ def _solver(name: str) -> Callable[[Rows, Array, Unknowns, float], Array]:
 
 
 def _notes(prepared: Prepared, chain: ClosedChain | None) -> list[str]:
-    """Without that on constant efforts where these are of joints without motors, which has been said."""
-    known = chain is not None and not np.isin(prepared.unmeasured, chain.motors).any()
-    return [note for note in prepared.notes if not (known and note.startswith("efforts that are constant"))]
+    """The notes without that on constant efforts if these are of joints without motors, which is already reported."""
+    reported = chain is not None and not np.isin(prepared.unmeasured, chain.motors).any()
+    return [note for note in prepared.notes if not (reported and note.startswith("efforts that are constant"))]
 
 
 def _known(unknown: Unknowns) -> Array:
-    """θ with zeros where the fit has something to say; a body that gets a load keeps its own."""
+    """θ with zeros at the unknowns; a loaded body keeps its own parameters."""
     known = np.array(unknown.theta)
     known[unknown.scalars if unknown.load else unknown.columns] = 0.0
     return known

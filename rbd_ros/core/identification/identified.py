@@ -1,4 +1,4 @@
-"""What identification found: the model, its friction, how well it explains the efforts, and how sure that is."""
+"""Result of identification: model, friction, residuals, confidence."""
 from __future__ import annotations
 
 import dataclasses
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics.friction import STRIBECK_VELOCITY, Friction, joint_friction
 from ..dynamics.inverse import inverse_dynamics
+from ..errors import RbdError
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
@@ -25,8 +26,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A base parameter: value, of the consistent model; linear, of unconstrained least squares, about which the 95 %
-    interval reaches ± half_width; prior, of the description; seen: whether the recording shows it at all.
+    """A base parameter: value of the consistent model; linear: of unconstrained least squares, with the 95 % interval
+    ± half_width; prior: of the description; seen: whether the recording determines it.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class StribeckVelocity:
-    """Of a joint: velocity (rad/s, m/s), with a 95 % interval that reaches ± half_width."""
+    """Stribeck velocity of a joint (rad/s, m/s), with the 95 % interval ± half_width."""
 
     joint: str
     velocity: float
@@ -48,8 +49,8 @@ class StribeckVelocity:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """‖τ − τ̂‖ / ‖τ‖ per joint (nv,) and over all: of the description, of the result, and of unconstrained least
-    squares, where it was not fitted if held_out; training: of the result where it was fitted.
+    """‖τ − τ̂‖ / ‖τ‖ per joint (nv,) and over all joints: of the description, of the result, and of unconstrained least
+    squares, on held-out data if held_out; training: of the result on fitted data.
     """
 
     before: Array
@@ -64,7 +65,7 @@ class Residuals:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Efforts (N, nv) that were judged by: measured, of the description, of the result."""
+    """Efforts (N, nv) of the validation: measured, of the description, of the result."""
 
     measured: Array
     before: Array
@@ -81,6 +82,7 @@ class Identification:
     findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts.
     cutoff: of the filter, Hz. prior: the model that it began with. stribeck_height (nv,): friction near rest above the
     Coulomb level, N m or N, zero where it was not asked for or is not shown; stribeck: the velocities of the others.
+    reversed: joints whose effort has the wrong sign: no model of these is written.
     transmission: with the rotors and the friction of motors on more than one joint, where there are any; no URDF and no
     node knows of them.
     """
@@ -105,6 +107,7 @@ class Identification:
     stribeck_height: Array
     stribeck: tuple[StribeckVelocity, ...]
     transmission: Transmission | None = None
+    reversed: tuple[str, ...] = ()
 
     @property
     def friction(self) -> Friction:
@@ -116,36 +119,48 @@ class Identification:
 
     @property
     def stribeck_velocity(self) -> Array:
-        """(nv,), rad/s or m/s; of joints that do not show it what is usual."""
-        found = np.full(self.model.nv, STRIBECK_VELOCITY)
+        """Stribeck velocities (nv,), rad/s or m/s; the default for joints that do not show the effect."""
+        velocities = np.full(self.model.nv, STRIBECK_VELOCITY)
         for entry in self.stribeck:
-            found[self.model.velocity_names.index(entry.joint)] = entry.velocity
-        return found
+            velocities[self.model.velocity_names.index(entry.joint)] = entry.velocity
+        return velocities
 
     def effort(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """What the motors must do: inverse dynamics, friction and offset, (nv,) or (N, nv), N m or N. Of a robot with
-        closed loops this is what its joints feel together: see `constrained_inverse_dynamics`.
+        """Efforts of the motors: inverse dynamics, friction and offset, (nv,) or (N, nv), N m or N. For a robot with
+        closed loops, the joint efforts without constraint forces: see `constrained_inverse_dynamics`.
         """
         tau: Array = inverse_dynamics(self.model, q, v, a)
         tau = tau + self.friction.effort(np.asarray(v, dtype=np.float64)) + self.offset
         return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)
 
+    def require_signs(self) -> None:
+        """`RbdError` where efforts have the wrong sign: bodies and friction that explain these are wrong."""
+        if self.reversed:
+            gains = " ".join(f"{name}=-1" for name in self.reversed)
+            raise RbdError(f"no model is written: the effort of {', '.join(self.reversed)} has the wrong sign. Give "
+                           f"--gains {gains} (in Python: gains={{\"{self.reversed[0]}\": -1.0}}), or correct the "
+                           "recording")
+
     def write_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
-        """The description `source` (file or XML text, that of the model identified) with the new inertials, damping,
-        friction and rotors; everything else, comments included, as it was.
+        """Write the description `source` (file or XML text of the identified model) with new inertials, damping,
+        friction and rotors; everything else, including comments, is unchanged.
         """
+        self.require_signs()
         write_text(path, rewritten(source, self.prior, self.model))
 
     def write_parameters(self, path: str | os.PathLike[str]) -> None:
         """YAML with the nodes' parameters of rotors and friction, see `parameters_text`."""
+        self.require_signs()
         write_text(path, parameters_text(self.model, self.friction))
 
     def write_actuation(self, path: str | os.PathLike[str]) -> None:
         """YAML of the drives with rotors and Stribeck's effect, see `actuation_text`."""
+        self.require_signs()
         write_text(path, actuation_text(self.model, self.friction))
 
     def write_ur_friction(self, path: str | os.PathLike[str]) -> None:
         """YAML that turns off a UR's own friction compensation, see `ur_friction_text`."""
+        self.require_signs()
         write_text(path, ur_friction_text(self.model, self.friction))
 
     def __repr__(self) -> str:
@@ -157,21 +172,21 @@ class Identification:
 
 def identified_model(model: RobotModel, theta: Array, unknown: Unknowns, part: Array,
                      stribeck: StribeckTerms | None) -> tuple[RobotModel, Inertia | None, Array, Array]:
-    """The model with these parameters θ, the load, if one was looked for, the offsets and Stribeck's heights (nv,)."""
+    """The model with parameters θ, the load (mode "payload"), the offsets and Stribeck heights (nv,)."""
     links = dict(model.description.links)
     load = None
-    for k, (name, at, _) in enumerate(unknown.bodies):
+    for k, (name, first, _) in enumerate(unknown.bodies):
         if unknown.load:
             load = inertia_of(part[10 * k:10 * k + 10])
             links[name] = combine([links[name], load])
         else:
-            links[name] = inertia_of(theta[at:at + 10])
+            links[name] = inertia_of(theta[first:first + 10])
     changed = RobotModel.from_description(dataclasses.replace(model.description, links=links))
     values: dict[str, Array] = {}
-    own = unknown.scalars
+    scalars = unknown.scalars
     for what, field in (("rotor", "armature"), ("viscous", "damping"), ("coulomb", "friction")):
         columns = columns_of(model, what)
-        if np.any((own >= columns.start) & (own < columns.stop)):
+        if np.any((scalars >= columns.start) & (scalars < columns.stop)):
             values[field] = np.maximum(theta[columns], 0.0)
     if "armature" in values:
         values["armature"] = np.maximum(values["armature"] - follower_rotors(model), 0.0)

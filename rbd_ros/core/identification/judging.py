@@ -1,4 +1,4 @@
-"""How well a result explains efforts, and how sure its parameters are."""
+"""Residuals of a result, and confidence of its parameters."""
 from __future__ import annotations
 
 import numpy as np
@@ -13,14 +13,16 @@ from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
 POOR = 0.5           # relative residual of a joint, from where on its efforts are not explained
+BETTER = "Record a longer motion, with more acceleration of all joints: `rbd excite` finds one"
 MEASURABLE = 1e-9    # relative residual: one that is smaller is rounding
 TIMES = 2.0          # the residual where it was not fitted is as much larger: the motion shows too little
 FEW = 0.03           # unless that is small anyway
+GOOD = 0.1           # residual of a result that is of use
 
 
 def residuals(fitted: Rows, judged: Rows | None, start: Array, theta: Array,
               free: Array) -> tuple[Residuals, Validation]:
-    """Relative residuals of parameters θ: of the description, of the result and of plain least squares."""
+    """Relative residuals of parameters θ of the description, the result, and unconstrained least squares."""
     rows = fitted if judged is None else judged
     before, after, linear = (rows.X @ x for x in (start, theta, free))
     residual = Residuals(
@@ -30,7 +32,7 @@ def residuals(fitted: Rows, judged: Rows | None, start: Array, theta: Array,
 
 
 def _relative(rows: Rows, found: Array) -> Array:
-    """‖τ − τ̂‖ / ‖τ‖ per joint; NaN where nothing was measured."""
+    """‖τ − τ̂‖ / ‖τ‖ per joint; NaN without measurements."""
     off, size = (np.linalg.norm(x * rows.measured, axis=0) for x in (rows.y - found, rows.y))
     return np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
 
@@ -46,15 +48,15 @@ def estimates(unknown: Unknowns, base: BaseParameters, linear: LinearFit, part: 
     usual = np.concatenate([*(_sizes(start[k:k + SIZE]) for k in range(0, bodies, SIZE)),
                             np.maximum(np.abs(unknown.start), 0.1 * unknown.scalar_spread)])
     described = start.copy()
-    if unknown.load:    # no description knows of it: what the fit begins with is a guess
+    if unknown.load:    # the prior of a load is a guess, not of the description
         described[:bodies] = 0.0
-    size, values, given = np.abs(base.matrix) @ usual, base.matrix @ part, base.matrix @ described
-    found: list[Estimate] = []
+    size, values, prior = np.abs(base.matrix) @ usual, base.matrix @ part, base.matrix @ described
+    entries: list[Estimate] = []
     for k, name in enumerate(base.names):
         width = float(linear.half_width[k])
-        seen = width < max(0.5 * abs(float(linear.beta[k])), float(size[k]))
-        found.append(Estimate(name, float(values[k]), float(linear.beta[k]), width, float(given[k]), seen))
-    return tuple(found)
+        determined = width < max(0.5 * abs(float(linear.beta[k])), float(size[k]))
+        entries.append(Estimate(name, float(values[k]), float(linear.beta[k]), width, float(prior[k]), determined))
+    return tuple(entries)
 
 
 def _sizes(body: Array) -> Array:
@@ -64,18 +66,24 @@ def _sizes(body: Array) -> Array:
 
 
 def verdict(model: RobotModel, residual: Residuals) -> list[str]:
-    """A result that is no better than the description, or good only where it was fitted; joints that even the best fit
+    """Warnings: a result no better than the description, or good on fitted data only; joints that even the best fit
     does not explain.
     """
-    found: list[str] = []
+    warnings: list[str] = []
     was, now = residual.overall_before, residual.overall
     if now >= was > MEASURABLE:
-        found.append(f"the result explains efforts no better than the description: {100.0 * now:.2f} % are left, "
-                     f"before {100.0 * was:.2f} %. Keep the description")
+        warnings.append(f"the result explains efforts no better than the description: {100.0 * now:.2f} % are left, "
+                        f"before {100.0 * was:.2f} %. Keep the description")
+    worst = ", ".join(f"{name} ({100.0 * float(share):.0f} %)" for name, share in
+                      zip(model.velocity_names, residual.after, strict=True) if share > GOOD) or "all joints"
     if residual.held_out and now > max(TIMES * residual.training, FEW):
-        found.append(f"the residual is {100.0 * now:.1f} % on motion that was not fitted, "
-                     f"{100.0 * residual.training:.1f} % where it was: the motion is too short or too poor, or "
-                     "something changed in between")
+        warnings.append(f"the residual is {100.0 * now:.1f} % on motion that was not fitted, "
+                        f"{100.0 * residual.training:.1f} % where it was: the motion is too short or too poor, or "
+                        f"something changed in between: {worst}. {BETTER}")
+    elif now > GOOD:
+        where = "on motion that was not fitted" if residual.held_out else "where it was fitted"
+        warnings.append(f"the residual is {100.0 * now:.1f} % {where}: the motion is too poor, or the efforts are not "
+                        f"what the model can explain: {worst}. {BETTER}")
     poor = [f"{name} ({100.0 * float(share):.0f} %)" for name, share in
             zip(model.velocity_names, residual.after, strict=True) if share > POOR]
-    return found + [f"efforts that no parameters explain well: {', '.join(poor)}"] * bool(poor)
+    return warnings + [f"efforts that no parameters explain well: {', '.join(poor)}"] * bool(poor)

@@ -1,6 +1,6 @@
-"""Weighted linear least squares of stacked efforts, robust to outliers, with a covariance that knows of correlation.
+"""Weighted linear least squares of stacked efforts, robust to outliers, with a covariance for correlated residuals.
 
-Weights per joint are one over the residual's standard deviation; Huber's function bounds what a single sample does.
+Weights per joint are the inverse standard deviation of the residual; Huber's function bounds the influence of a sample.
 Filtered residuals are correlated in time: the covariance is `A⁻¹ B A⁻¹` with B from the residuals' autocovariance.
 """
 from __future__ import annotations
@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 from ..errors import RbdError
 
 Array = NDArray[np.float64]
-HUBER = 2.0          # standard deviations, from where on a residual counts linearly
-OUTLIER = 6.0        # standard deviations: reported
+HUBER = 2.0          # standard deviations above which a residual has linear cost
+OUTLIER = 6.0        # standard deviations above which a residual is reported
 ROUNDS = 6
-LAGS = 10            # samples of the residuals' autocovariance that count in full; to twice that it fades
-FINEST = 1e-6        # of the largest effort: nothing is measured better
-WEAKEST = 1e-6       # singular values of scaled columns: what is below is not shown
+LAGS = 10            # lags of the autocovariance with full weight, tapered to zero at twice that
+FINEST = 1e-6        # smallest standard deviation, relative to the largest effort
+WEAKEST = 1e-6       # singular values of scaled columns below which a direction is undetermined
 REFINEMENTS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Stacked efforts: X (N, nv, p) and y (N, nv) of pieces with these lengths; measured (N, nv):
-    efforts that say something. correlation (K,): of white noise after the filter, at 0, 1, … samples."""
+    """Stacked efforts: X (N, nv, p) and y (N, nv) of pieces with these lengths; measured (N, nv): mask of usable
+    efforts. correlation (K,): of white noise after the filter, at lags 0, 1, … samples.
+    """
 
     X: Array
     y: Array
@@ -37,15 +38,16 @@ class Rows:
     correlation: Array
 
     def columns(self, chosen: NDArray[np.int64], known: Array | None = None) -> Rows:
-        """These columns only, what parameters `known` (p,) explain taken off the efforts."""
+        """The chosen columns, with the efforts of parameters `known` (p,) subtracted."""
         y = self.y if known is None else self.y - self.X @ known
         return Rows(self.X[..., chosen], y, self.lengths, self.measured, self.correlation)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
-    """beta (p,), covariance (p, p) (infinite on the diagonal where nothing is seen), sigma (nv,): residuals' standard
-    deviation per joint; weights (N, nv): of the squares, 1/σ² and Huber's; condition: of the scaled columns; outliers.
+    """beta (p,); covariance (p, p), infinite on the diagonal for undetermined parameters; sigma (nv,): residuals'
+    standard deviation per joint; weights (N, nv): of the squares, 1/σ² times Huber's; condition: of the scaled columns;
+    outliers: number.
     """
 
     beta: Array
@@ -58,33 +60,33 @@ class LinearFit:
 
     @property
     def half_width(self) -> Array:
-        """Of 95 % intervals."""
+        """Half widths of 95 % intervals."""
         return 1.959964 * np.sqrt(np.diag(self.covariance))
 
 
 def linear_fit(rows: Rows, robust: bool = True, intervals: bool = True) -> LinearFit:
-    """The parameters that explain the efforts best; `RbdError` where there are fewer rows than parameters. Without
-    intervals the covariance is zero.
+    """Least-squares parameters; raises `RbdError` for fewer rows than parameters. Without intervals the covariance is
+    zero.
     """
     n, nv, p = rows.X.shape
-    told = rows.measured
-    count = int(told.sum())
+    measured = rows.measured
+    count = int(measured.sum())
     if count < 2 * p:
         raise RbdError(f"{count} efforts for {p} parameters: the recording is too short, or the cutoff too low")
-    sigma = np.maximum(_per_joint(np.std, rows.y, told), 1e-12)
+    sigma = np.maximum(_per_joint(np.std, rows.y, measured), 1e-12)
     huber = np.ones((n, nv))
     beta = np.zeros(p)
     for _ in range(ROUNDS):
-        weights = np.where(told, huber / sigma**2, 0.0)
+        weights = np.where(measured, huber / sigma**2, 0.0)
         beta, inverse, condition, seen, lost = _solve(rows.X, rows.y, weights)
         residual = rows.y - rows.X @ beta
         floor = FINEST * np.maximum(np.abs(rows.y).max(axis=0), 1e-9)
-        if robust:    # 1.4826 median|r|: the standard deviation of normal ones, whatever outliers do
-            sigma = np.maximum(1.4826 * _per_joint(np.median, np.abs(residual), told), floor)
+        if robust:    # 1.4826 median|r|: robust standard deviation
+            sigma = np.maximum(1.4826 * _per_joint(np.median, np.abs(residual), measured), floor)
             huber = np.minimum(1.0, HUBER / np.maximum(np.abs(residual) / sigma, HUBER))
         else:
-            sigma = np.maximum(_per_joint(np.std, residual, told), floor)
-    outliers = int(np.sum((np.abs(residual) > OUTLIER * sigma) & told))
+            sigma = np.maximum(_per_joint(np.std, residual, measured), floor)
+    outliers = int(np.sum((np.abs(residual) > OUTLIER * sigma) & measured))
     covariance = _covariance(rows, residual, weights, inverse) if intervals else np.zeros((p, p))
     if lost is not None:
         covariance[lost, :] = covariance[:, lost] = 0.0
@@ -93,14 +95,14 @@ def linear_fit(rows: Rows, robust: bool = True, intervals: bool = True) -> Linea
 
 
 def _per_joint(measure: Callable[[Array], np.floating[Any]], values: Array, told: NDArray[np.bool_]) -> Array:
-    """Of each column's values that tell something; infinite where none does."""
+    """The measure of each column's usable values; infinite without any."""
     return np.array([float(measure(column[there])) if there.any() else np.inf
                      for column, there in zip(values.T, told.T, strict=True)])
 
 
 def _solve(X: Array, y: Array, weights: Array) -> tuple[Array, Array, float, int, NDArray[np.int64] | None]:
-    """Least squares by the eigenvalues of the normal equations of scaled columns, refined by their residuals (a QR
-    factorisation per round of weights takes five times as long); parameters with a part in what is not seen, if any.
+    """Least squares by the eigenvalues of the normal equations of scaled columns, with iterative refinement (a QR
+    factorisation per round of weights takes five times as long); also the undetermined parameters, if any.
     """
     root = np.sqrt(weights)
     A = (X * root[..., None]).reshape(-1, X.shape[-1])
@@ -119,7 +121,7 @@ def _solve(X: Array, y: Array, weights: Array) -> tuple[Array, Array, float, int
     if not good.all():
         blind = np.abs(V[:, ~good]).max(axis=1) > 1e-4
         lost = np.flatnonzero(blind | np.isinf(scale))
-    half = inverse / scale[:, None]    # A⁻¹ is this times its transpose
+    half = inverse / scale[:, None]    # A⁻¹ = half halfᵀ
     condition = float(sizes[-1] / sizes[good][0]) if good.all() else float("inf")
     return beta / scale, half, condition, int(good.sum()), lost
 
@@ -127,8 +129,8 @@ def _solve(X: Array, y: Array, weights: Array) -> tuple[Array, Array, float, int
 def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> Array:
     """`A⁻¹ B A⁻¹`, B = Σ over joints, and over times s and t in the same piece, of w x γ(s − t) xᵀ w.
 
-    γ is that of filtered white noise, and that of the residuals: the larger variance counts. Residuals alone say too
-    little: what the parameters could explain of the noise is no longer in them.
+    γ is that of filtered white noise, or that of the residuals, whichever gives the larger variance. Residuals alone
+    underestimate the noise, because the parameters explain a part of it.
     """
     p = rows.X.shape[-1]
     B = [np.zeros((p, p)), np.zeros((p, p))]
@@ -138,19 +140,19 @@ def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> 
     taper = np.minimum(1.0, 2.0 - np.arange(2 * LAGS) / LAGS)
     white = np.zeros(2 * LAGS)
     white[:len(rows.correlation)] = rows.correlation[:2 * LAGS]
-    band = float(white @ taper) * 2.0 - 1.0    # density of filtered noise where parameters act, over its mean
+    band = float(white @ taper) * 2.0 - 1.0    # relative density of filtered noise in the parameters' band
     for j in np.flatnonzero(rows.measured.any(axis=0)):
-        told = rows.measured[:, j]
+        measured = rows.measured[:, j]
         level = float(weights[:, j].max())
         huber = weights[:, j] / level
-        wx = rows.X[:, j] * (level * told)[:, None]
+        wx = rows.X[:, j] * (level * measured)[:, None]
         r = residual[:, j] * huber    # the scores of a robust estimate
         inner, total = inner + float(np.sum(huber >= 1.0 - 1e-9)), total + float(np.sum(huber))
-        taken = min(band * float(np.sum(inverse @ inverse.T * (wx.T @ (wx * huber[:, None]))) / level),
-                    0.7 * float(told.sum()))
-        variance = float(r @ r) / (float(told.sum()) - taken)
-        own = _autocovariance(r, told, spans)
-        for part, gamma in zip(B, (variance * white, own), strict=True):
+        absorbed = min(band * float(np.sum(inverse @ inverse.T * (wx.T @ (wx * huber[:, None]))) / level),
+                    0.7 * float(measured.sum()))
+        variance = float(r @ r) / (float(measured.sum()) - absorbed)
+        empirical = _autocovariance(r, measured, spans)
+        for part, gamma in zip(B, (variance * white, empirical), strict=True):
             part += wx.T @ _spread_out(wx, gamma * taper, spans)
     factor = (total / max(inner, 0.5 * total)) ** 2    # Σ w for Σ ψ'
     spread = inverse @ inverse.T
@@ -162,12 +164,12 @@ def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> 
 
 
 def _autocovariance(r: Array, told: NDArray[np.bool_], spans: list[slice]) -> Array:
-    """Of residuals, zero where nothing is told, at 0 … 2 LAGS − 1 samples."""
-    if not spans:    # short pieces only: as if uncorrelated
+    """Autocovariance of residuals, zero at unusable samples, at lags 0 … 2 LAGS − 1."""
+    if not spans:    # only short pieces: assumed uncorrelated
         return float(r @ r) / float(told.sum()) * np.eye(1, 2 * LAGS)[0]
     count = told.astype(np.float64)
-    found = [[float(x[s][:-lag or None] @ x[s][lag:]) for x in (r, count)] for lag in range(2 * LAGS) for s in spans]
-    sums: Array = np.array(found).reshape(2 * LAGS, len(spans), 2).sum(axis=1)
+    products = [[float(x[s][:-lag or None] @ x[s][lag:]) for x in (r, count)] for lag in range(2 * LAGS) for s in spans]
+    sums: Array = np.array(products).reshape(2 * LAGS, len(spans), 2).sum(axis=1)
     return sums[:, 0] / np.maximum(sums[:, 1], 1.0)
 
 
@@ -175,8 +177,8 @@ def _spread_out(x: Array, gamma: Array, spans: list[slice]) -> Array:
     """`Σ_s γ(|s − t|) x_s` of rows x_s in the same span."""
     out = gamma[0] * x
     for span in spans:
-        part, given = out[span], x[span]
+        part, rows = out[span], x[span]
         for lag in range(1, len(gamma)):
-            part[lag:] += gamma[lag] * given[:-lag]
-            part[:-lag] += gamma[lag] * given[lag:]
+            part[lag:] += gamma[lag] * rows[:-lag]
+            part[:-lag] += gamma[lag] * rows[lag:]
     return out

@@ -31,24 +31,24 @@ def parameter_names(model: RobotModel, motors: tuple[str, ...] = ()) -> tuple[st
 
 
 def columns_of(model: RobotModel, what: str) -> slice:
-    """Where in θ "inertial", "rotor", "viscous", "coulomb" and "offset" are."""
+    """Columns of θ of "inertial", "rotor", "viscous", "coulomb" or "offset"."""
     bodies, nv = PARAMETERS * len(model.body_names), model.nv
     if what == "inertial":
         return slice(0, bodies)
-    at = bodies + nv * PER_JOINT.index(what)
-    return slice(at, at + nv)
+    first = bodies + nv * PER_JOINT.index(what)
+    return slice(first, first + nv)
 
 
 def motor_columns(model: RobotModel, count: int, what: str) -> slice:
-    """Where in θ "rotor", "viscous" and "coulomb" of `count` motors on more than one joint are."""
-    at = PARAMETERS * len(model.body_names) + len(PER_JOINT) * model.nv + count * PER_MOTOR.index(what)
-    return slice(at, at + count)
+    """Columns of θ of "rotor", "viscous" or "coulomb" of `count` motors on more than one joint."""
+    first = PARAMETERS * len(model.body_names) + len(PER_JOINT) * model.nv + count * PER_MOTOR.index(what)
+    return slice(first, first + count)
 
 
 def full_regressor(model: RobotModel, q: Array, v: Array, a: Array, slip: Array,
                    motors: CoupledMotors | None = None) -> Array:
-    """∂τ/∂θ, (N, nv, 10·nb + 4·nv + 3·k); slip (N, nv + k): `tanh(v / s)`, what Coulomb friction is proportional to,
-    of the joints, then of the motors.
+    """∂τ/∂θ, (N, nv, 10·nb + 4·nv + 3·k); slip (N, nv + k): `tanh(v / s)` of Coulomb friction, of the joints, then of
+    the motors.
     """
     n, nv, bodies = len(q), model.nv, PARAMETERS * len(model.body_names)
     end = bodies + len(PER_JOINT) * nv
@@ -58,19 +58,19 @@ def full_regressor(model: RobotModel, q: Array, v: Array, a: Array, slip: Array,
         slip = slip[:, :nv]
     for part in (slice(k, min(k + AT_ONCE, n)) for k in range(0, n, AT_ONCE)):
         out[part, :, :bodies] = inertial_regressor(model, q[part], v[part], a[part])
-    own = np.arange(nv)
+    joints = np.arange(nv)
     for what, column in zip(PER_JOINT, (a, v, slip, np.ones_like(v)), strict=True):
-        out[:, own, columns_of(model, what).start + own] = column
+        out[:, joints, columns_of(model, what).start + joints] = column
     return out
 
 
 def felt_rotors(model: RobotModel) -> Array:
-    """Rotor inertia as felt at each velocity coordinate (nv,), those of joints that mimic included."""
+    """Rotor inertia reflected to each velocity coordinate (nv,), including those of mimic joints."""
     return model.armature + follower_rotors(model)
 
 
 def follower_rotors(model: RobotModel) -> Array:
-    """The part of `felt_rotors` that joints which mimic others add (nv,), by the square of the ratio."""
+    """Rotor inertia of mimic joints reflected to their source joints (nv,), by the square of the ratio."""
     added = np.zeros(model.nv)
     specs = {spec.name: spec for spec in model.description.joints}
     for mimic in model.mimics:
@@ -96,15 +96,15 @@ def inertia_of(parameters: Array) -> Inertia:
 
 
 def rigid_groups(description: Description) -> dict[str, tuple[str, ...]]:
-    """Links that fixed or locked joints hold together, by the one that the others hang on."""
+    """Links rigidly connected by fixed or locked joints, by their topmost link."""
     leader = {name: name for name in description.links}
     fixed = {joint.child: joint.parent for joint in description.joints
              if not primitives(joint) or joint.name in description.locked}
     for name in leader:
-        at = name
-        while at in fixed:
-            at = fixed[at]
-        leader[name] = at
+        top = name
+        while top in fixed:
+            top = fixed[top]
+        leader[name] = top
     groups: dict[str, list[str]] = {}
     for name, first in leader.items():
         groups.setdefault(first, []).append(name)

@@ -1,4 +1,4 @@
-"""The consistent fit by an interior-point solver of cones, Clarabel: the sum of `consistent_fit`, solved otherwise.
+"""The problem of `consistent_fit` solved by the conic interior-point solver Clarabel.
 
 With S = L₀⁻¹ P L₀⁻ᵀ of a body, `log det S ≥ Σ t_i` if `[[S, Z], [Zᵀ, diag Z]] ⪰ 0` for a lower triangular Z and
 `t_i ≤ log Z_ii` (Boyd, Vandenberghe 2004; Nesterov, Nemirovskii 1994): a positive semidefinite cone of size eight and
@@ -25,7 +25,8 @@ _DIAGONAL = np.flatnonzero(_ROWS == _COLUMNS)
 
 
 def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float) -> Array:
-    """θ of the unknown columns, as `consistent_fit`. `RbdError` without the package, or if it finds no optimum."""
+    """θ of the unknown columns, as `consistent_fit`. Raises `RbdError` without the package, or if it finds no optimum.
+    """
     try:
         import clarabel
     except ImportError:
@@ -43,14 +44,14 @@ def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float
     start = np.concatenate([np.tile(IDENTITY, count), unknown.start])
     P, c = np.zeros((n, n)), np.zeros(n)
     square = R.T @ R + np.diag(pull)
-    # From the quadratic optimum on, in its standard deviations: the cost is a small number there, of even curvature.
+    # Unknowns relative to the quadratic optimum, scaled by its standard deviations, for conditioning.
     even = square + np.diag(np.concatenate([np.full(y, least), np.zeros(size - y)]))
     y0 = start - np.linalg.solve(even, R.T @ (R @ start - z))
     T = np.eye(n)
     T[:size, :size] = np.linalg.inv(np.linalg.cholesky(even)).T
     P[:size, :size] = square
     c[:size] = R.T @ (R @ y0 - z) + pull * (y0 - start)
-    at = np.concatenate([y0, np.zeros(n - size)])
+    origin = np.concatenate([y0, np.zeros(n - size)])
     parts: list[tuple[Array, Array]] = []
     cones: list[Any] = []
     bounded = y + np.flatnonzero(np.isfinite(unknown.lower))
@@ -72,23 +73,23 @@ def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = PRECISION
     A = np.concatenate([part[0] for part in parts])
-    b = np.concatenate([part[1] for part in parts]) - A @ at
+    b = np.concatenate([part[1] for part in parts]) - A @ origin
     solver = clarabel.DefaultSolver(csc_matrix(np.triu(T.T @ P @ T)), T.T @ c, csc_matrix(A @ T), b, cones, settings)
     solution = solver.solve()
     if str(solution.status) not in ("Solved", "AlmostSolved"):
         raise RbdError(f"the semidefinite programme has no solution: {solution.status}; try the solver \"newton\"")
-    theta: Array = unknown.matrix @ (at + T @ np.array(solution.x))[:size]
+    theta: Array = unknown.matrix @ (origin + T @ np.array(solution.x))[:size]
     return theta
 
 
 def _block(n: int, own: NDArray[np.int64], Z: NDArray[np.int64]) -> Array:
     """`[[S, Z], [Zᵀ, diag Z]]` of the unknowns (n,), its upper triangle by columns, entries beside the diagonal √2."""
-    whole = np.zeros((BLOCK, BLOCK, n))
-    whole[:4, :4, own] = BASIS.transpose(1, 2, 0)
-    whole[_ROWS, 4 + _COLUMNS, Z] = 1.0
+    matrix = np.zeros((BLOCK, BLOCK, n))
+    matrix[:4, :4, own] = BASIS.transpose(1, 2, 0)
+    matrix[_ROWS, 4 + _COLUMNS, Z] = 1.0
     for i in range(4):
-        whole[4 + i, 4 + i, Z[_DIAGONAL[i]]] = 1.0
+        matrix[4 + i, 4 + i, Z[_DIAGONAL[i]]] = 1.0
     columns, rows = np.tril_indices(BLOCK)    # of the upper triangle, column after column
     factor = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    found: Array = whole[rows, columns] * factor[:, None]
-    return found
+    packed: Array = matrix[rows, columns] * factor[:, None]
+    return packed

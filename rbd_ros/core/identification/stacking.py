@@ -1,4 +1,4 @@
-"""A recording as equations that are linear in θ, `y = X θ`, with the same filter on both sides."""
+"""A recording as linear equations `y = X θ`, with the same filter on both sides."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..derivatives.regressor import inertial_regressor
 from ..model.robot_model import RobotModel
 from .closed_chain import ClosedChain
 from .linear_fit import Rows
@@ -16,9 +17,9 @@ from .stribeck import StribeckTerms
 from .transmission import CoupledMotors
 
 Array = NDArray[np.float64]
-FEWEST = 10    # rows that are worth judging by
-FELT = 1e-6    # of a joint's effort in a row of closed loops: less is rounding
-OFTEN = 0.05   # share of the time that is worth telling
+FEWEST = 10    # smallest number of rows for validation
+FELT = 1e-6    # relative share of a joint's effort in a row of closed loops below which it is rounding
+OFTEN = 0.05   # share of the time above which exclusions are reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +27,8 @@ class Equations:
     """The rows of a prepared recording, at few samples per cycle of the cutoff frequency.
 
     gain (nv,): factors of the recorded efforts. coupled: motors on more than one joint. slowest (rad/s, m/s): efforts
-    of slower joints say nothing. chain: of a robot with loops, whose rows are those of its independent joints.
-    stribeck: columns of θ behind those of `regressor_columns`, with the velocities that they belong to.
+    of slower joints are excluded. chain: of a robot with loops, whose rows are those of its independent joints.
+    stribeck: columns of θ after those of `regressor_columns`, with their velocities.
     """
 
     model: RobotModel
@@ -39,7 +40,7 @@ class Equations:
     stribeck: StribeckTerms | None = None
 
     def rows(self) -> Rows:
-        """X, y and what belongs to them."""
+        """The stacked rows."""
         measured = np.concatenate([self._moving(piece) for piece in self.prepared.pieces])
         measured[:, list(self.prepared.unmeasured)] = False
         if self.chain is not None:
@@ -50,21 +51,30 @@ class Equations:
                     noise_correlation(self.prepared, self.prepared.pieces[0]))
 
     def efforts(self, delay: float) -> Array:
-        """y (N, nv) with efforts read so much later (s)."""
+        """y (N, nv) with efforts read `delay` (s) later."""
         return np.concatenate([self._efforts(shifted(piece, delay)) for piece in self.prepared.pieces])
 
+    def gravity(self) -> Array:
+        """The regressor of the inertias (N, nv, 10·nb) at rest in the rows' positions."""
+        found = []
+        for piece in self.prepared.pieces:
+            q = piece.q[decimation(self.prepared, piece)]
+            Y = inertial_regressor(self.model, q, np.zeros_like(q), np.zeros_like(q))
+            found.append(Y if self.chain is None else self.chain.reduced(q, Y))
+        return np.concatenate(found)
+
     def left_out(self, rows: Rows) -> list[str]:
-        """Joints that stand for a while, in words."""
+        """Report of excluded efforts of sticking joints."""
         shares = 1.0 - rows.measured.mean(axis=0)
         stuck = [f"{name} {100.0 * share:.0f} %" for name, share in
                  zip(self.model.velocity_names, shares, strict=True) if OFTEN < share < 1.0]
-        where = "while they stand," if self.chain is None else "while they stand, or joints that follow them,"
-        return [f"efforts of joints {where} left out, for they may be anything: {', '.join(stuck)} of the time"
+        condition = "while they stand," if self.chain is None else "while they stand, or joints that follow them,"
+        return [f"efforts of joints {condition} left out, for they may be anything: {', '.join(stuck)} of the time"
                 ] if stuck else []
 
     def _moving(self, piece: Piece) -> NDArray[np.bool_]:
-        """Which efforts (N, nv) say something: those of joints that move. In closed loops an effort is that of a joint
-        with all that follow it, so that each of them must move.
+        """Mask of usable efforts (N, nv): of moving joints. In closed loops a row combines a joint with its dependent
+        joints, which all must move.
         """
         rows = decimation(self.prepared, piece)
         stuck = sticking(piece, self.prepared.cutoff, self.slowest, self.coupled.rows)[rows]
@@ -79,7 +89,7 @@ class Equations:
         return tau if self.chain is None else self.chain.reduced(piece.q[rows], tau[..., None])[..., 0]
 
     def _regressor(self, piece: Piece) -> Array:
-        """Inertias, rotors and viscous friction are filtered here; slip is filtered already, at full rate."""
+        """Regressor of a piece, with inertias, rotors and viscous friction filtered here; slip is already filtered."""
         nv, coupled = self.model.nv, self.coupled
         Y = full_regressor(self.model, piece.q, piece.v, piece.a, np.zeros_like(piece.slip), coupled)
         if self.chain is not None:
@@ -89,9 +99,9 @@ class Equations:
         slip = piece.slip[rows][:, None, :] * np.concatenate([np.eye(nv), coupled.rows.T], axis=1)
         if self.stribeck is not None:
             more = self.stribeck.columns(self.prepared, piece)[rows]
-            own = np.zeros((len(more), nv, more.shape[1]))
-            own[:, self.stribeck.joints, np.arange(more.shape[1])] = more
-            slip = np.concatenate([slip, own], axis=2)
+            block = np.zeros((len(more), nv, more.shape[1]))
+            block[:, self.stribeck.joints, np.arange(more.shape[1])] = more
+            slip = np.concatenate([slip, block], axis=2)
         if self.chain is not None:
             slip = self.chain.reduced(piece.q[rows], slip)
         both = nv + len(coupled.names)
@@ -101,7 +111,7 @@ class Equations:
 
 
 def split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
-    """The first rows, and the last ones, if there are enough of them."""
+    """Training rows, and held-out rows (None if too few)."""
     n = len(rows.y)
     cut = round((1.0 - holdout) * n)
     if holdout == 0.0 or n - cut < FEWEST:

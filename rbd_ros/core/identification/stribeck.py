@@ -1,8 +1,8 @@
 """Stribeck's effect: friction near rest beyond the Coulomb level, `(b − c) exp(−(v / w)²) tanh(v / s)`.
 
-Linear in the height b − c, and not in the velocity w of each joint, which a search finds: for every w of a grid, how
-much less the residual is with this column beside all others; the best is refined. Intervals are those of the
-linearised law, with the derivative by w as one more column, so that what w leaves open widens all others.
+The law is linear in the height b − c, but not in the velocity w of each joint, which is found by a grid search for the
+largest reduction of the residual, with refinement. Intervals are those of the linearised law, with the derivative by w
+as an additional column, so that the uncertainty of w widens all intervals.
 """
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .recorded.signals import Piece, Prepared, decimation, low_pass
 
 Array = NDArray[np.float64]
 GRID = 24             # velocities of the search
-REFINED = 12          # steps of the golden section about the best one
-SLOWEST = 3.0         # times the smoothing: what is narrower is no more than another smoothing
-FASTEST = 0.5         # of the joint's fastest speed: what is wider is viscous friction
+REFINED = 12          # steps of the golden-section refinement
+SLOWEST = 3.0         # smallest w relative to the smoothing, from which it would be indistinguishable
+FASTEST = 0.5         # largest w relative to the joint's largest speed; wider is viscous friction
 ROUNDS = 3
-STEP = 1e-3           # of differences by w, as a share
-EDGE = 1.05           # a velocity this near to the ends of the range is not found
+STEP = 1e-3           # relative step of differences by w
+EDGE = 1.05           # relative distance from the ends of the range within which a velocity is rejected
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class StribeckTerms:
     smoothing: float
 
     def columns(self, prepared: Prepared, piece: Piece) -> Array:
-        """(N, k) for the samples of a piece, filtered at the full rate as efforts are."""
+        """Columns (N, k) for the samples of a piece, filtered at the full rate like efforts."""
         return filtered_law(prepared, piece, self.joints, self.velocities, self.smoothing)
 
 
@@ -51,8 +51,8 @@ def filtered_law(prepared: Prepared, piece: Piece, joints: NDArray[np.int64], ve
 
 @dataclass(frozen=True, eq=False)
 class Stribeck:
-    """What a recording shows of it. terms: joints whose effect is sure. half_width (k,): of 95 % intervals of their
-    velocities. unseen: joints that were looked at in vain. fit: least squares of the base columns, the heights and the
+    """Identified Stribeck effect. terms: joints with a significant effect. half_width (k,): of 95 % intervals of their
+    velocities. unseen: examined joints without it. fit: least squares of the base columns, the heights and the
     velocities' derivatives, in this order.
     """
 
@@ -64,8 +64,8 @@ class Stribeck:
 
 def find_stribeck(rows: Rows, pieces: LawOf, fastest: Array, joints: NDArray[np.int64], smoothing: float,
                   robust: bool) -> Stribeck:
-    """rows: of the base columns, known efforts taken off. pieces(joints, velocities): their columns at these rows.
-    fastest (nv,): speeds. joints: which are looked at.
+    """Identify Stribeck's effect. rows: of the base columns, with known efforts subtracted. pieces(joints, velocities):
+    the law's columns at these rows. fastest (nv,): largest speeds. joints: to examine.
     """
     low, high = SLOWEST * smoothing, np.maximum(FASTEST * fastest, 2.0 * SLOWEST * smoothing)
     velocity = np.sqrt(low * high)
@@ -76,15 +76,15 @@ def find_stribeck(rows: Rows, pieces: LawOf, fastest: Array, joints: NDArray[np.
             others = joints[(joints != j) & (height[joints] > 0.0)]
             left = _Left(_with(rows, pieces, others, velocity[others]), fit.weights, int(j))
             velocity[j], height[j] = _best(left, pieces, int(j), low, float(high[j]))
-        taken = joints[height[joints] > 0.0]
-        fit = linear_fit(_with(rows, pieces, taken, velocity[taken]), robust, intervals=False)
+        shown = joints[height[joints] > 0.0]
+        fit = linear_fit(_with(rows, pieces, shown, velocity[shown]), robust, intervals=False)
     while True:
-        fit, sure, half = _judged(rows, pieces, taken, velocity, (low, high), robust)
+        fit, sure, half = _judged(rows, pieces, shown, velocity, (low, high), robust)
         if sure.all():
             break
-        taken = taken[sure]
-    unseen = tuple(int(j) for j in np.setdiff1d(joints, taken))
-    return Stribeck(StribeckTerms(taken, velocity[taken], smoothing), half, unseen, fit)
+        shown = shown[sure]
+    unseen = tuple(int(j) for j in np.setdiff1d(joints, shown))
+    return Stribeck(StribeckTerms(shown, velocity[shown], smoothing), half, unseen, fit)
 
 
 class LawOf:
@@ -94,11 +94,11 @@ class LawOf:
         self.prepared, self.smoothing, self.count = prepared, smoothing, count
 
     def __call__(self, joints: NDArray[np.int64], velocities: Array) -> Array:
-        """(N, k) for joints (k,) with these velocities (k,)."""
+        """Columns (N, k) for joints (k,) with these velocities (k,)."""
         parts = [filtered_law(self.prepared, piece, joints, velocities, self.smoothing)
                  [decimation(self.prepared, piece)] for piece in self.prepared.pieces]
-        found: Array = np.concatenate(parts)[:self.count]
-        return found
+        columns: Array = np.concatenate(parts)[:self.count]
+        return columns
 
 
 def _with(rows: Rows, law: LawOf, joints: NDArray[np.int64], velocities: Array, slopes: Array | None = None) -> Rows:
@@ -110,14 +110,14 @@ def _with(rows: Rows, law: LawOf, joints: NDArray[np.int64], velocities: Array, 
         ahead, behind = (law(joints, velocities * (1.0 + sign * STEP)) for sign in (1.0, -1.0))
         more.append(slopes * (ahead - behind) / (2.0 * STEP * velocities))
     k = len(joints)
-    own = np.zeros((*rows.y.shape, k * len(more)))
-    for at, part in enumerate(more):
-        own[:, joints, at * k + np.arange(k)] = part
-    return Rows(np.concatenate([rows.X, own], axis=2), rows.y, rows.lengths, rows.measured, rows.correlation)
+    block = np.zeros((*rows.y.shape, k * len(more)))
+    for index, part in enumerate(more):
+        block[:, joints, index * k + np.arange(k)] = part
+    return Rows(np.concatenate([rows.X, block], axis=2), rows.y, rows.lengths, rows.measured, rows.correlation)
 
 
 class _Left:
-    """What the columns of rows leave of the efforts, and of one more column that acts on joint j alone."""
+    """Projection of the efforts, and of a further column on joint j, on the complement of the rows' columns."""
 
     def __init__(self, rows: Rows, weights: Array, j: int) -> None:
         self.root = np.sqrt(weights[:, j])
@@ -134,7 +134,7 @@ class _Left:
         self.residual = (b - Q @ (Q.T @ b))[j::nv]
 
     def gain(self, column: Array) -> tuple[float, float]:
-        """How much less the squares are with it, and its coefficient, not negative."""
+        """Reduction of the sum of squares by the column, and its non-negative coefficient."""
         x = column * self.root
         inner, size = float(x @ self.residual), float(x @ x - np.sum((self.Q.T @ x) ** 2))
         if inner <= 0.0 or size <= 1e-9 * float(x @ x):
@@ -143,7 +143,7 @@ class _Left:
 
 
 def _best(left: _Left, law: LawOf, j: int, low: float, high: float) -> tuple[float, float]:
-    """The velocity, and the height there."""
+    """The best velocity, and its height."""
     grid = np.geomspace(low, high, GRID)
     gains = [left.gain(column)[0] for column in law(np.full(GRID, j), grid).T]
     k = int(np.argmax(gains))
@@ -164,13 +164,13 @@ def _best(left: _Left, law: LawOf, j: int, low: float, high: float) -> tuple[flo
             a, c, at_c = c, d, at_d
             d = a + ratio * (b - a)
             at_d = value(d)
-    found = float(np.exp(0.5 * (a + b)))
-    return found, left.gain(law(np.array([j]), np.array([found]))[:, 0])[1]
+    velocity = float(np.exp(0.5 * (a + b)))
+    return velocity, left.gain(law(np.array([j]), np.array([velocity]))[:, 0])[1]
 
 
 def _judged(rows: Rows, law: LawOf, taken: NDArray[np.int64], velocity: Array, ends: tuple[float, Array],
             robust: bool) -> tuple[LinearFit, NDArray[np.bool_], Array]:
-    """The fit with derivatives by the velocities, which joints' effect is sure, and half widths of the velocities."""
+    """The fit with derivatives by the velocities, a mask of significant joints, and half widths of the velocities."""
     k, p = len(taken), rows.X.shape[-1]
     plain = linear_fit(_with(rows, law, taken, velocity[taken]), robust, intervals=False)
     heights = plain.beta[p:]

@@ -1,8 +1,8 @@
 """Motors that move several joints: the coupled wrists of many industrial arms, differentials, belts over joints.
 
-The motors' velocities are `θ̇ = R q̇`, and their torques act on the joints as `Rᵀ τ_m` (power is kept). A motor on more
-than one joint has a rotor and friction of its own, which all of its joints feel: with the row r of R, scaled to a
-largest entry of ±1, `τ = rᵀ (I_r (r a) + d (r v) + c tanh(r v / s))`. No number per joint can say that.
+The motors' velocities are `θ̇ = R q̇`, and their torques act on the joints as `Rᵀ τ_m` (power is conserved). Rotor and
+friction of a motor on more than one joint act on all its joints: with the row r of R, scaled to a largest entry of ±1,
+`τ = rᵀ (I_r (r a) + d (r v) + c tanh(r v / s))`. Parameters per joint cannot represent that.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PER_MOTOR = ("rotor", "viscous", "coulomb")
 @dataclass(frozen=True, eq=False)
 class CoupledMotors:
     """The k motors on more than one joint of a model. rows (k, nv): scaled rows of R in the model's order. parameters
-    (3·k,): rotors, viscous and Coulomb friction, felt at the joint with the entry of ±1.
+    (3·k,): rotors, viscous and Coulomb friction, reflected to the joint with the entry of ±1.
     """
 
     names: tuple[str, ...]
@@ -36,30 +36,30 @@ class CoupledMotors:
 
     @classmethod
     def none(cls, nv: int) -> CoupledMotors:
-        """Every motor has its own joint."""
+        """No motors on more than one joint."""
         return cls((), np.zeros((0, nv)), np.zeros(0))
 
     def regressor(self, v: Array, a: Array, slip: Array) -> Array:
         """∂τ/∂parameters, (N, nv, 3·k); slip (N, k): `tanh(r v / s)`."""
-        felt = np.concatenate([a @ self.rows.T, v @ self.rows.T, slip], axis=1)
-        found: Array = felt[:, None, :] * np.tile(self.rows.T, 3)
-        return found
+        motion = np.concatenate([a @ self.rows.T, v @ self.rows.T, slip], axis=1)
+        columns: Array = motion[:, None, :] * np.tile(self.rows.T, 3)
+        return columns
 
     def effort(self, v: Array, a: Array, smoothing: float) -> Array:
-        """Their effort at the joints, (N, nv)."""
-        found: Array = self.regressor(v, a, np.tanh(v @ self.rows.T / smoothing)) @ self.parameters
-        return found
+        """Effort of the motors at the joints, (N, nv)."""
+        joint_effort: Array = self.regressor(v, a, np.tanh(v @ self.rows.T / smoothing)) @ self.parameters
+        return joint_effort
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Transmission:
-    """Which motors move which joints, `Transmission({"joint_1": 32, "joint_5": 45, "joint_6": {"joint_5": 32,
+    """Joints moved by each motor, `Transmission({"joint_1": 32, "joint_5": 45, "joint_6": {"joint_5": 32,
     "joint_6": 32}})`: per motor the ratio to the joint of the same name, or to each joint that turns it.
 
-    A ratio is motor speed per joint speed. Motors and joints that are not named go one by one. matrix (m, n): R, of
-    `motors` by `joints`. rotor, viscous, coulomb (m,): of motors on more than one joint, as felt at the joint with the
-    largest ratio, kg m², N m s/rad, N m; zero until `identify` found them, and for all other motors, whose rotor and
-    friction are the joint's. `RbdError` names the motor whose ratios are none.
+    A ratio is motor speed per joint speed. Unnamed motors and joints are paired one to one. matrix (m, n): R, of
+    `motors` by `joints`. rotor, viscous, coulomb (m,): of motors on more than one joint, reflected to the joint with
+    the largest ratio, kg m², N m s/rad, N m; zero before `identify`, and for all other motors, whose rotor and friction
+    are the joint's. `RbdError` names a motor with invalid ratios.
 
         >>> wrist = rbd.Transmission({"joint_5": 45, "joint_6": {"joint_5": 32, "joint_6": 32}})
         >>> wrist.matrix
@@ -89,7 +89,7 @@ class Transmission:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Transmission:
-        """From YAML, `joint_6: {joint_5: 32, joint_6: 32}`."""
+        """Read YAML, e.g. `joint_6: {joint_5: 32, joint_6: 32}`."""
         tree, source = read_yaml(path, "transmission")
         try:
             return cls(tree)
@@ -107,45 +107,45 @@ class Transmission:
         return f"Transmission: {', '.join(words)}"
 
     def with_(self, *, rotor: ArrayLike = 0.0, viscous: ArrayLike = 0.0, coulomb: ArrayLike = 0.0) -> Transmission:
-        """The same with these numbers per motor, one or (m,); those of motors with one joint count as zero."""
+        """The transmission with these values per motor, one or (m,); those of motors with one joint count as zero."""
         values = np.zeros((3, len(self.motors)))
         for k, (name, value) in enumerate(zip(PER_MOTOR, (rotor, viscous, coulomb), strict=True)):
             array = _numbers(value)
             if array.shape not in ((), (len(self.motors),)) or not (array >= 0.0).all():
                 raise RbdError(f"{name} must be a number from 0, or one per motor, got {shown(value)}")
             values[k] = np.where(self._coupled, array, 0.0)
-        found = object.__new__(Transmission)
-        found._set(self.joints, self.motors, self.matrix, values)
-        return found
+        changed = object.__new__(Transmission)
+        changed._set(self.joints, self.motors, self.matrix, values)
+        return changed
 
     @property
     def _coupled(self) -> NDArray[np.bool_]:
         return np.count_nonzero(self.matrix, axis=1) > 1
 
     def coupled(self, model: RobotModel) -> CoupledMotors:
-        """Motors on more than one joint; `RbdError` for joints that the model has not."""
-        at = [_index(joint, model) for joint in self.joints]
+        """Motors on more than one joint; raises `RbdError` for joints unknown to the model."""
+        indices = [_index(joint, model) for joint in self.joints]
         rows = np.zeros((len(self.motors), model.nv))
-        rows[:, at] = self.matrix / np.abs(self.matrix).max(axis=1, keepdims=True)
+        rows[:, indices] = self.matrix / np.abs(self.matrix).max(axis=1, keepdims=True)
         which = np.flatnonzero(self._coupled)
         return CoupledMotors(tuple(self.motors[k] for k in which), rows[which],
                              np.concatenate([getattr(self, name)[which] for name in PER_MOTOR]))
 
     def identified(self, parameters: Array) -> Transmission:
-        """The same with these parameters of `coupled`."""
+        """The transmission with these parameters of `coupled`."""
         values = np.zeros((3, len(self.motors)))
-        values[:, self._coupled] = np.maximum(parameters.reshape(3, -1), 0.0)    # below it is a solver's rounding
+        values[:, self._coupled] = np.maximum(parameters.reshape(3, -1), 0.0)    # negative ones are rounding
         return self.with_(**dict(zip(PER_MOTOR, values, strict=True)))
 
     def effort(self, model: RobotModel, v: ArrayLike, a: ArrayLike, smoothing: float = SMOOTHING) -> Array:
-        """What rotors and friction of motors on more than one joint add to the joints' efforts, (nv,) or (N, nv)."""
+        """Joint efforts by rotors and friction of motors on more than one joint, (nv,) or (N, nv)."""
         speed, acceleration = np.asarray(v, dtype=np.float64), np.asarray(a, dtype=np.float64)
-        found = self.coupled(model).effort(np.atleast_2d(speed), np.atleast_2d(acceleration), smoothing)
-        return found.reshape(speed.shape)
+        joint_effort = self.coupled(model).effort(np.atleast_2d(speed), np.atleast_2d(acceleration), smoothing)
+        return joint_effort.reshape(speed.shape)
 
     def joint_recording(self, recording: Recording, zero: Mapping[str, float] | ArrayLike = 0.0) -> Recording:
-        """Positions and torques of motors, in columns named as `motors` or in their order, as those of the joints:
-        `q = R⁻¹ θ + zero`, `τ = Rᵀ τ_m`. zero: of the joints where the motors are at zero, (n,) or by name.
+        """Convert positions and torques of motors, in columns named as `motors` or in their order, to those of joints:
+        `q = R⁻¹ θ + zero`, `τ = Rᵀ τ_m`. zero: joint positions at motor position zero, (n,) or by name.
         """
         if len(self.motors) != len(self.joints) or np.linalg.matrix_rank(self.matrix) < len(self.joints):
             raise RbdError(f"transmission: {len(self.motors)} motors do not say where {len(self.joints)} joints are: "
@@ -158,11 +158,11 @@ class Transmission:
         for name in self.motors:
             if name not in names:
                 raise unknown_name("motor", name, names, f"{recording.source}: no column for a motor")
-        at = [names.index(name) for name in self.motors]
+        indices = [names.index(name) for name in self.motors]
         inverse = np.linalg.inv(self.matrix).T
-        v, a = (None if x is None else x[:, at] @ inverse for x in (recording.v, recording.a))
-        return Recording(recording.t, recording.q[:, at] @ inverse + self._zero(zero), v, a,
-                         tau=recording.tau[:, at] @ self.matrix, joints=self.joints, source=recording.source)
+        v, a = (None if x is None else x[:, indices] @ inverse for x in (recording.v, recording.a))
+        return Recording(recording.t, recording.q[:, indices] @ inverse + self._zero(zero), v, a,
+                         tau=recording.tau[:, indices] @ self.matrix, joints=self.joints, source=recording.source)
 
     def _zero(self, zero: Mapping[str, float] | ArrayLike) -> Array:
         if isinstance(zero, Mapping):
@@ -170,19 +170,19 @@ class Transmission:
                 if name not in self.joints:
                     raise unknown_name("joint", name, self.joints, "zero")
             zero = [zero.get(name, 0.0) for name in self.joints]
-        found = _numbers(zero)
-        if found.shape not in ((), (len(self.joints),)) or np.isnan(found).any():
+        offsets = _numbers(zero)
+        if offsets.shape not in ((), (len(self.joints),)) or np.isnan(offsets).any():
             raise RbdError(f"zero must be {len(self.joints)} finite numbers, or joint → number, got {shown(zero)}")
-        return found
+        return offsets
 
 
 def _numbers(value: object) -> Array:
-    """NaN for what is no finite number."""
+    """Values as an array, with NaN for non-finite numbers and non-numbers."""
     try:
-        found = np.asarray(value, dtype=np.float64)
+        array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        found = np.full((), np.nan)
-    return np.where(np.isfinite(found), found, np.nan)
+        array = np.full((), np.nan)
+    return np.where(np.isfinite(array), array, np.nan)
 
 
 def _ratio(value: object, motor: str) -> float:

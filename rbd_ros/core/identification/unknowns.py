@@ -1,4 +1,4 @@
-"""What a fit may change: bodies about those of the description, and numbers per joint within bounds."""
+"""Unknowns of a fit: bodies near those of the description, and bounded values per joint."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -16,17 +16,17 @@ from .transmission import PER_MOTOR, CoupledMotors
 
 Array = NDArray[np.float64]
 MODES = ("full", "payload", "friction")
-LOAD = 0.5               # kg: a prior of a load of which nothing is known
-LOAD_SPREAD = 3.0        # how much wider than for a body of the description
-SLOWEST = 0.1            # rad/s, rad/s², m/s, m/s²: slower joints show nothing
-JOINT_SPREAD = 3.0       # of rotor, friction and offset, in what would make the whole effort
+LOAD = 0.5               # kg: prior mass of an unknown load
+LOAD_SPREAD = 3.0        # spread of its prior relative to a body of the description
+SLOWEST = 0.1            # rad/s, rad/s², m/s, m/s²: slower joints give no information
+JOINT_SPREAD = 3.0       # spread of rotor, friction and offset, relative to the value that explains the whole effort
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
     """bodies: per body its name, its first column in θ and its prior factor; scalars: columns of the numbers per
-    joint; theta (P,): the known rest, with the prior in the unknown ones. spread: how far
-    bodies may be from the prior. notes: priors that were mended.
+    joint; theta (P,): the known parameters, and the prior of the unknown ones. spread: of bodies about the prior.
+    notes: corrected priors.
     """
 
     bodies: tuple[tuple[str, int, Array], ...]
@@ -42,12 +42,12 @@ class Unknowns:
     @property
     def columns(self) -> NDArray[np.int64]:
         """Columns of θ that are unknown."""
-        bodies = [np.arange(at, at + PARAMETERS) for _, at, _ in self.bodies]
+        bodies = [np.arange(first, first + PARAMETERS) for _, first, _ in self.bodies]
         return np.concatenate([*bodies, self.scalars]).astype(np.int64)
 
     @property
     def matrix(self) -> Array:
-        """The unknown part of θ, in the order of `columns`, is this times coordinates: ten per body, then scalars."""
+        """Matrix from coordinates (ten per body, then scalars) to the unknown part of θ in the order of `columns`."""
         count = SIZE * len(self.bodies)
         out = np.eye(count + len(self.scalars))
         for k, (_, _, factor) in enumerate(self.bodies):
@@ -56,12 +56,12 @@ class Unknowns:
 
     @property
     def prior(self) -> Array:
-        """The unknown part of θ that the fit begins with."""
+        """Prior of the unknown part of θ."""
         parts = [body_map(factor) @ IDENTITY for _, _, factor in self.bodies]
         return np.concatenate([*parts, self.start])
 
     def with_heights(self, model: RobotModel, joints: NDArray[np.int64]) -> Unknowns:
-        """The same with a column behind θ per joint: what its friction is above the Coulomb level near rest."""
+        """The unknowns with a further column per joint: the height of friction near rest above the Coulomb level."""
         k, p = len(joints), len(self.theta)
         coulomb = columns_of(model, "coulomb").start
         spread = {int(column): value for column, value in zip(self.scalars, self.scalar_spread, strict=True)}
@@ -74,9 +74,9 @@ class Unknowns:
 def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors: bool, friction: bool,
              still: tuple[int, ...] = (), driven: NDArray[np.int64] | None = None,
              coupled: CoupledMotors | None = None) -> Unknowns:
-    """Of a mode; `RbdError` for one that is none, or a payload on no body. Of joints that stand still only the offset
-    is unknown; joints that are not driven (None: all are) have neither rotor nor offset. coupled: motors on more than
-    one joint.
+    """The unknowns of a mode; raises `RbdError` for an invalid mode, or a payload without a body. For joints at rest
+    only the offset is unknown; joints without motor (`driven`; None: all have one) have neither rotor nor offset.
+    coupled: motors on more than one joint.
     """
     if mode not in MODES:
         raise unknown_name("mode", mode, MODES)
@@ -86,26 +86,26 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
     theta = np.concatenate([parameters_of(model), coupled.parameters])
     notes: list[str] = []
     bodies: list[tuple[str, int, Array]] = []
-    felt = np.abs(rows.X).reshape(-1, rows.X.shape[-1]).max(axis=0) > 0.0
+    effective = np.abs(rows.X).reshape(-1, rows.X.shape[-1]).max(axis=0) > 0.0
     if mode == "payload":
-        at = PARAMETERS * model.body_index(str(body))
-        if not felt[at:at + PARAMETERS].any():
+        first = PARAMETERS * model.body_index(str(body))
+        if not effective[first:first + PARAMETERS].any():
             raise RbdError(f"body '{body}' does not move: a load on it is not felt")
         ball = parameters_of_pseudo_inertia(np.diag([LOAD * REACH**2 / 5.0] * 3 + [LOAD]))
-        bodies = [(str(body), at, prior_factor(ball)[0])]
+        bodies = [(str(body), first, prior_factor(ball)[0])]
     elif mode == "full":
-        bodies = _bodies(model, theta, felt, notes)
-    wanted = [*(["rotor"] if rotors and mode == "full" else []),
+        bodies = _bodies(model, theta, effective, notes)
+    kinds = [*(["rotor"] if rotors and mode == "full" else []),
               *(["viscous", "coulomb", "offset"] if friction else [])]
     driven = np.arange(model.nv) if driven is None else driven
     moving = np.setdiff1d(np.arange(model.nv), still)
     joints = {"rotor": np.intersect1d(moving, driven), "viscous": moving, "coulomb": moving, "offset": driven}
     turning = np.flatnonzero(coupled.rows[:, moving].any(axis=1))
     scalars = np.concatenate([
-        np.zeros(0), *(columns_of(model, what).start + joints[what] for what in wanted),
-        *(motor_columns(model, len(coupled.names), what).start + turning for what in wanted if what in PER_MOTOR)
+        np.zeros(0), *(columns_of(model, what).start + joints[what] for what in kinds),
+        *(motor_columns(model, len(coupled.names), what).start + turning for what in kinds if what in PER_MOTOR)
     ]).astype(np.int64)
-    size = np.sqrt(np.mean(rows.y**2, axis=0))    # of each joint's effort
+    size = np.sqrt(np.mean(rows.y**2, axis=0))    # RMS of each joint's effort
     size = np.where(rows.measured.any(axis=0), size, size.max())
     spread = []
     for what in PER_JOINT:
@@ -125,16 +125,16 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
 
 def _bodies(model: RobotModel, theta: Array, felt: NDArray[np.bool_],
             notes: list[str]) -> list[tuple[str, int, Array]]:
-    """Of each moving body the heaviest link, which takes the change; others fixed to it stay as they are."""
-    found = []
+    """The heaviest link of each moving body, which is identified; other links fixed to it stay unchanged."""
+    bodies = []
     usual = model.total_mass / max(len(model.body_names), 1) or 1.0
     for leader, links in rigid_groups(model.description).items():
         heaviest = max(links, key=lambda name: (model.description.links[name].mass, name == leader))
-        at = PARAMETERS * model.body_index(heaviest)
-        own = slice(at, at + PARAMETERS)
-        if not felt[own].any():
+        first = PARAMETERS * model.body_index(heaviest)
+        columns = slice(first, first + PARAMETERS)
+        if not felt[columns].any():
             continue
-        prior = theta[own].copy()
+        prior = theta[columns].copy()
         if not prior[0] > 0.0:
             prior = np.zeros(PARAMETERS)
             prior[0] = usual
@@ -146,5 +146,5 @@ def _bodies(model: RobotModel, theta: Array, felt: NDArray[np.bool_],
             factor, mended = prior_factor(prior)
         if mended:
             notes.append(f"link '{heaviest}' has an inertia that no body can have: the fit starts from a mended one")
-        found.append((heaviest, at, factor))
-    return found
+        bodies.append((heaviest, first, factor))
+    return bodies

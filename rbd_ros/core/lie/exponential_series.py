@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import kernel, routine
+from ..compiled.kernel import kernel, routine
 from . import series
 from .spatial import add, cross, dot, scale
 

@@ -5,7 +5,7 @@ last derivative is constant. So lower orders give the next one, as in `exponenti
 """
 from __future__ import annotations
 
-from ..compile import kernel, routine
+from ..compiled.kernel import kernel, routine
 
 # Record of one polynomial f of n coefficients, per order: x, what was given to `polynomial_dual`, g_1 … g_{n−1}.
 

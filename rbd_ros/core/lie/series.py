@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import kernel
+from ..compiled.kernel import kernel
 
 SWITCH = 4.0                # θ = 2: values
 SWITCH_DERIVATIVE = 16.0    # θ = 4: derivatives with respect to x

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import kernel
+from ..compiled.kernel import kernel
 
 LIMIT = 8e5    # up to here the products with the first part of π/2, of 33 bits, are exact
 NEAR = 5e-10   # times the quadrant: closer to its border the 86 bits of π/2 are too few

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import entry, kernel
+from ..compiled.entry import entry
+from ..compiled.kernel import kernel
 from ..errors import RbdError
 from . import series
 

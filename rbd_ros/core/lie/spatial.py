@@ -6,7 +6,7 @@ A pose `(R, p)` takes child coordinates to parent coordinates. Works for floats 
 """
 from __future__ import annotations
 
-from ..compile import kernel
+from ..compiled.kernel import kernel
 
 
 @kernel

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import kernel
+from ..compiled.kernel import kernel
 from .series import inverse_ratio
 from .sincos import sincos
 from .so3 import quaternion_exp, quaternion_log, quaternion_multiply, quaternion_to_matrix, right_jacobian

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from ..compile import kernel
+from ..compiled.kernel import kernel
 
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import kernel, quick_entry
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import kernel
 from ..lie import steps
 from ..lie.spatial import unit
 from .block import (

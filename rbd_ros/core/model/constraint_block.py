@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import COMPILED
+from ..compiled.kernel import COMPILED
 from ..errors import RbdError, unknown_name
-from ..workspace import CONSTRAINED
+from ..compiled.workspace import CONSTRAINED
 from . import block
 from .assembly import WORLD
 from .inertia import Array

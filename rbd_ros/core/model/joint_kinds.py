@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import kernel, routine, sweep
+from ..compiled.kernel import kernel, routine, sweep
 from ..lie import exponential_series, polynomial_series, steps
 from ..lie.so3 import exp_map, right_jacobian, right_jacobian_dot, right_jacobian_second
 from ..lie.spatial import add, compose, rotate, rotate_back, scale, unit

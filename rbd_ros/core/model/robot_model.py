@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import COMPILED
+from ..compiled.kernel import COMPILED
 from ..errors import RbdError, shown, unknown_name
-from ..kept import kept
-from ..trying import trying
-from ..workspace import ONE_STATE
+from ..compiled.door import Call, door
+from ..compiled.workspace import ONE_STATE
 from . import block
 from .assembly import Assembly, Description, assemble
 from .configuration import difference_entry, integrate_entry
@@ -22,6 +22,8 @@ from .inertia import Array, Inertia, finite, read_only
 from .joints import Kind, kind_of
 from .state import shaped
 
+_integrate = door("integrate", Call(integrate_entry, "B q dv > =1", lambda model: [(model.nq,)]))
+_difference = door("difference", Call(difference_entry, "B q0 q1 > =1", lambda model: [(model.nv,)]))
 FARTHEST = 1e15    # rad or m: limits beyond are none, as far as random configurations go
 
 
@@ -54,10 +56,10 @@ class RobotModel:
     description: Description = dataclasses.field(repr=False)
     _block: Array = dataclasses.field(repr=False)
     _work: Array = dataclasses.field(init=False, repr=False)    # scratch memory, see `workspace`
-    _specialized: Any = dataclasses.field(init=False, repr=False)    # a robot's own code, see `specialize`; or None
+    _ways: list[Any] = dataclasses.field(init=False, repr=False)    # see `compiled.door`
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_specialized", None)
+        object.__setattr__(self, "_ways", [])
         if COMPILED:
             object.__setattr__(self, "_work", self._new_work())
 
@@ -92,23 +94,23 @@ class RobotModel:
     def __reduce__(self) -> tuple[Any, ...]:
         return RobotModel.from_description, (self.description,)
 
-    @kept
+    @functools.cached_property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the moving, independent joints."""
         return tuple(joint.name for joint in self.joints)
 
-    @kept
+    @functools.cached_property
     def velocity_names(self) -> tuple[str, ...]:
         """A name per velocity coordinate: the joint's, or `joint/k` where it has several."""
         return tuple(joint.name if joint.nv == 1 else f"{joint.name}/{k}"
                      for joint in self.joints for k in range(joint.nv))
 
-    @kept
+    @functools.cached_property
     def total_mass(self) -> float:
         """Mass of all links (kg), a fixed base included."""
         return float(sum(inertia.mass for inertia in self.description.links.values()))
 
-    @kept
+    @functools.cached_property
     def inertial_parameters(self) -> Array:
         """(10·nb,) per body m, m c (3), inertia xx, xy, yy, xz, yz, zz about its link's origin: of the regressor."""
         rows = []
@@ -125,7 +127,7 @@ class RobotModel:
             raise unknown_name("joint", name, self.joint_names)
         return self._joint_by_name[name]
 
-    @kept
+    @functools.cached_property
     def _joint_by_name(self) -> dict[str, Joint]:
         return {joint.name: joint for joint in self.joints}
 
@@ -135,7 +137,7 @@ class RobotModel:
             raise unknown_name("body", name, self.body_names)
         return self._body_by_name[name]
 
-    @kept
+    @functools.cached_property
     def _body_by_name(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.body_names)}
 
@@ -164,21 +166,21 @@ class RobotModel:
             q[at:at + 4] = x / np.linalg.norm(x)
         return q
 
-    @kept
+    @functools.cached_property
     def _node_rows(self) -> Array:
         count = int(self._block[block.NODES])
         return self._block[block.HEADER:block.HEADER + count * block.NODE].reshape(count, block.NODE)
 
-    @kept
+    @functools.cached_property
     def _kinds(self) -> tuple[tuple[Array, Kind], ...]:
         """Per node its record and its kind."""
         return tuple((row, kind_of(int(row[block.TYPE]))) for row in self._node_rows)
 
-    @kept
+    @functools.cached_property
     def _quaternions(self) -> tuple[int, ...]:
         return tuple(int(row[block.IQ]) + kind.quaternion for row, kind in self._kinds if kind.quaternion is not None)
 
-    @kept
+    @functools.cached_property
     def _is_length(self) -> NDArray[np.bool_]:
         lengths = np.zeros(self.nq, dtype=bool)
         for row, kind in self._kinds:
@@ -186,31 +188,25 @@ class RobotModel:
                 lengths[[int(row[block.IQ]) + i for i in kind.q_lengths]] = True
         return lengths
 
-    @kept
+    @functools.cached_property
     def _zeros(self) -> Array:
         """(nv,) zeros for kernels; never written to."""
         return np.zeros(self.nv)
 
-    def _integrate_one(self, q: Any, dv: Any) -> Array | None:
-        out = np.empty(self.nq)
-        return out if integrate_entry.call(self._block, q, dv, out, 1) else None
-
-    @trying(_integrate_one)
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """`q ⊕ dv` (nq,) or (N, nq): move from q along velocity coordinates dv = v·dt, quaternions on the group."""
+        if (moved := _integrate(self, q, dv)) is not None:
+            return moved    # type: ignore[no-any-return]
         given = shaped(self, positions={"q": q}, rates={"dv": dv})
         out = given.empty(self.nq)
         if not integrate_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
             given.refuse(q=out)
         return out
 
-    def _difference_of_one(self, q0: Any, q1: Any) -> Array | None:
-        out = np.empty(self.nv)
-        return out if difference_entry.call(self._block, q0, q1, out, 1) else None
-
-    @trying(_difference_of_one)
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The dv (nv,) or (N, nv) with `integrate(q0, dv) = q1`, the shortest one for rotations."""
+        if (dv := _difference(self, q0, q1)) is not None:
+            return dv    # type: ignore[no-any-return]
         given = shaped(self, positions={"q0": q0, "q1": q1})
         out = given.empty(self.nv)
         if not difference_entry.call(self._block, *given.flat, out.reshape(-1), given.count):

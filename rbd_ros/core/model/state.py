@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..compile import entry, quick_entry
+from ..compiled.entry import entry, quick_entry
 from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..lie.spatial import add, cross, rotate
 from . import block

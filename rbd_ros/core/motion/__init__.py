@@ -1,1 +1,1 @@
-"""Motions in time: interpolated trajectories and the limits that they keep."""
+"""Trajectories in time: interpolation, optimisation, and limits."""

@@ -7,16 +7,16 @@ factor of the parameter times the velocity limit V of the joint, and v₀ the ve
     |v|      ≤ max(L, GROWTH |v₀|)
     min(v₀, w) − T ≤ v ≤ max(v₀, w) + T,    w = (q − q₀)/Δt,  T = (WITHIN + Δt/BRAKING) V
 
-(in w, Δt is at least one period, and by stamps). The third line catches a velocity that neither the one before nor the
-positions know of; filtered velocities, which come late, pass by the one before. GROWTH lets a robot that really is
-faster than its description says become so.
+(in w, Δt is at least one period, and by stamps). The third line rejects a velocity that agrees neither with the
+previous velocity nor with the positions; delayed filtered velocities agree with the previous one. GROWTH accepts a
+robot that is faster than its description.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from ..compile import quick_entry
-from ..exact import exact
+from ..compiled.entry import quick_entry
+from ..compiled.exact import exact
 
 SLACK = 2e-3          # rad or m: quanta and noise of positions
 WITHIN = 0.5          # of the velocity limit: noise of velocities
@@ -26,7 +26,7 @@ GROWTH = 1.25
 
 @exact
 def follows(q0, v0, q, v, bound, usual, turn, longest, least):
-    """Whether all three inequalities hold, without a reason. NaN in v: not measured."""
+    """Whether all three inequalities hold. NaN in v: not measured."""
     for i in range(len(q)):
         moved = q[i] - q0[i]
         if turn[i] > 0.0:

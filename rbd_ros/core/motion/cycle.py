@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import quick_entry
-from ..exact import exact
+from ..compiled.entry import quick_entry
+from ..compiled.exact import exact
 
-HUGE = 1e150    # more than that counts as not finite
+HUGE = 1e150    # larger norms count as non-finite
 
 
 @exact
 def picked(given, indices, scale, offset, out):
-    """out = given[indices], times scale and plus offset where there are any (else empty). Whether all numbers are
-    finite, and their norm below `HUGE`.
+    """out = given[indices], times scale and plus offset unless these are empty. Returns whether all numbers are finite
+    and their norm is below `HUGE`.
     """
     square = 0.0
     for i in range(len(indices)):
@@ -30,7 +30,7 @@ def picked(given, indices, scale, offset, out):
 
 @exact
 def clipped(x, limit, out):
-    """out = x within ±limit; whether that is x."""
+    """out = x clipped to ±limit; returns whether x is within the limits."""
     same = True
     for i in range(len(x)):
         out[i] = min(max(x[i], -limit[i]), limit[i])
@@ -40,7 +40,7 @@ def clipped(x, limit, out):
 
 @exact
 def followed(x, last, rate, elapsed, out):
-    """out = x, no farther from the last one than the rate (inf: none) allows in the time; whether that is x."""
+    """out = x rate-limited relative to last (rate inf: no limit); returns whether x is within the rate limit."""
     same = True
     for i in range(len(x)):
         out[i] = x[i]

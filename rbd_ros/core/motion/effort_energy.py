@@ -1,8 +1,8 @@
 """G's objective `P = ∫ Σ τ_i² dt` of B-spline motions of any tree, and its gradient by the control points.
 
 G's `∂P = 2 ∫ Σ τ_i ∂τ_i dt` with ∂τ of K Table 5 and the chain rule of `SplineMotion`: q, q̇, q̈ are B-splines times
-control points. What `optimize_motion` makes least, with limits, friction and other objectives, for joints whose
-positions add up.
+control points. `optimize_motion` minimises this objective and others, with limits and friction, for joints with vector
+positions.
 """
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ MOST_NODES = 10_000
 
 
 class EffortEnergy(NamedTuple):
-    """`value` P, in N² m² s or N² s; its derivatives `by_control` (K, nv) and `by_duration`. Batches of motions add an
-    axis.
+    """`value` P, in N² m² s or N² s, and its derivatives `by_control` (K, nv) and `by_duration`. Batches add an axis.
     """
 
     value: Any
@@ -43,11 +42,11 @@ def effort_energy(model: RobotModel, control: ArrayLike, duration: float, *, deg
     """`P = ∫ Σ w_i τ_i² dt` (G) over the motion with these control points, and its gradient: `2 ∫ Σ w_i τ_i ∂τ_i dt`.
 
     control (K, nv), or (B, K, nv) for a batch of motions: those of `SplineMotion`, in coordinates from `reference`
-    (nq,) on, `model.neutral()` by default. Joints of all kinds: a quaternion is that of the reference turned by exp of
-    its three coordinates; a floating one has three of rotation, then three of position, in the axes that it moves in.
-    duration: s. weights (nv,): not negative, 1 by default. external_wrenches: as of `inverse_dynamics`, the same all
-    along, in link axes. nodes: at least so many for the integral, Gauss–Legendre's between knots. Joint friction is
-    left out. Raises `RbdError` for malformed input.
+    (nq,) on, `model.neutral()` by default. Joints of all kinds: a quaternion is that of the reference rotated by exp of
+    its three coordinates; a floating joint has three of rotation, then three of position, in axes of its parent.
+    duration: s. weights (nv,): not negative, 1 by default. external_wrenches: as of `inverse_dynamics`, constant in
+    link axes. nodes: smallest number of quadrature points (Gauss–Legendre between knots). Joint friction is neglected.
+    Raises `RbdError` for malformed input.
 
         >>> control = np.repeat([[0.0, 0.0], [1.0, -0.5]], 6, axis=0)
         >>> rbd.effort_energy(rbd.sample("two_link"), control, 2.0).by_control.shape
@@ -61,21 +60,21 @@ def effort_energy(model: RobotModel, control: ArrayLike, duration: float, *, deg
                        f"{points.shape}")
     T = positive(duration, "duration", "time")
     B = basis(degree, points.shape[-2])
-    at = Nodes.gauss(B, whole_number(nodes, "nodes", most=MOST_NODES), 3)
+    quadrature = Nodes.gauss(B, whole_number(nodes, "nodes", most=MOST_NODES), 3)
     start = states(model, positions={"reference": model.neutral() if reference is None else reference})
     w = np.ones(model.nv) if weights is None else real(weights, "weights", f"({model.nv},)")
     if w.shape != (model.nv,) or not ((w >= 0.0) & np.isfinite(w)).all():
         raise RbdError(f"weights must be {model.nv} numbers that are not negative, got {shown(weights)}")
     if start.batch is not None:
         raise RbdError(f"reference must be one position ({model.nq},), got {start.batch} of them")
-    with np.errstate(over="ignore", invalid="ignore"):    # what is beyond numbers is said
-        found = [_of_motion(model, one, T, at, start.arrays[0], w, external_wrenches)
+    with np.errstate(over="ignore", invalid="ignore"):    # overflow raises an error below
+        energies = [_of_motion(model, one, T, quadrature, start.arrays[0], w, external_wrenches)
                  for one in (points[None] if points.ndim == 2 else points)]
     if points.ndim == 2:
-        return found[0]
-    return EffortEnergy(np.array([one.value for one in found]),
-                        np.array([one.by_control for one in found]).reshape(points.shape),
-                        np.array([one.by_duration for one in found]))
+        return energies[0]
+    return EffortEnergy(np.array([one.value for one in energies]),
+                        np.array([one.by_control for one in energies]).reshape(points.shape),
+                        np.array([one.by_duration for one in energies]))
 
 
 def _of_motion(model: RobotModel, control: Array, T: float, nodes: Nodes, reference: Array, weights: Array,

@@ -36,14 +36,14 @@ from .trajectory import Reference
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-6
-LEFT = 0.05         # of the time limit, for what follows the iterations, besides the certificate
-SEEKING = 0.5       # of the time, at most, for a posture of a pose
+LEFT = 0.05         # share of the time limit for work after the iterations, besides the certificate
+SEEKING = 0.5       # largest share of the time for finding the posture of a pose
 MOST_NODES = 100_000
 
 
 class Progress(NamedTuple):
-    """Of a search: iterations so far, cost relative to that of the first guess, the worst violation of a limit relative
-    to it at the nodes (not above 0 where all are kept), and seconds since the start.
+    """Progress of a search: iterations, cost relative to that of the first guess, the worst relative violation of a
+    limit at the knots (at most 0 if feasible), and seconds since the start.
     """
 
     iterations: int
@@ -56,9 +56,9 @@ class Progress(NamedTuple):
 class OptimalMotion:
     """A motion with its certificate: `motion(t)` has .q, .v, .a, .jerk, .snap, at rest before and after.
 
-    usage: by limit the largest ratio to it, sampled at 1 kHz or finer, with joint and time. cost: of the objective, in
-    its units. kkt_residual: relative to the cost of the first guess. A motion is `good` if it converged and keeps all
-    limits; any other is the best that was found, and `reason` says why.
+    usage: largest ratio to each limit, sampled at 1 kHz or finer, with joint and time. cost: of the objective, in its
+    units. kkt_residual: relative to the cost of the first guess. A motion is `good` if it converged and keeps all
+    limits; otherwise it is the best one found, and `reason` explains.
     """
 
     spline: SplineMotion
@@ -68,28 +68,28 @@ class OptimalMotion:
     iterations: int
     usage: Mapping[str, Usage]
     reason: str
-    ended: str    # how the search did: "converged", "time limit", …
+    ended: str    # reason of the search's end: "converged", "time limit", …
     seconds: float
     _task: Task
 
     @property
     def duration(self) -> float:
-        """s."""
+        """Duration, s."""
         return self.spline.duration
 
     @property
     def violation(self) -> float:
-        """The worst ratio to a limit, less 1: not above 0 where all limits are kept."""
+        """The worst ratio to a limit, minus 1: at most 0 if all limits are kept."""
         return max((usage.ratio for usage in self.usage.values()), default=0.0) - 1.0
 
     @property
     def feasible(self) -> bool:
-        """Whether all limits are kept, at all samples."""
+        """Whether all limits are kept at all samples."""
         return self.violation <= ROUNDING
 
     @property
     def good(self) -> bool:
-        """Whether it is optimal (locally), and keeps all limits."""
+        """Whether the motion is locally optimal and keeps all limits."""
         return self.converged and self.feasible
 
     @cached_property
@@ -100,15 +100,15 @@ class OptimalMotion:
         return self.spline(t) if self._closed is None else self._closed(t)
 
     def sample(self, t: float) -> Reference:
-        """As calling it."""
+        """The reference at time t (s), as by calling the motion."""
         return self(t)
 
     def effort(self, t: ArrayLike) -> Array:
         """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N; 0 without a motor."""
         if self._closed is not None:
             return self._closed.effort(t)
-        at, task = self.spline(t), self._task
-        efforts: Array = inverse_dynamics(task.model, at.q, at.v, at.a, task.wrenches) + task.friction.effort(at.v)
+        z, task = self.spline(t), self._task
+        efforts: Array = inverse_dynamics(task.model, z.q, z.v, z.a, task.wrenches) + task.friction.effort(z.v)
         efforts[..., task.passive] = 0.0
         return efforts
 
@@ -137,31 +137,33 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
                     progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
 
-    start, goal: positions (nq,) at rest, a `Reference` with derivatives, or a `BodyGoal`, a pose of a body, at rest:
-    which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
-    free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
-    likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
-    "jerk_share" in it is jerk whose weight is relative: 0.1 costs a tenth of what the rest does on the motion of least
-    jerk, which keeps arms from folding and light joints from whirling.
-    limits: the model's unless given. actuation: with springs, for limits of `motor_velocity`; inertia and efforts are
-    those of the links then, efforts within what springs carry. planes: that points stay before. waypoints: pairs of a
-    fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along.
-    Friction is the model's, smoothed as in `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost
-    and limits are looked at; there are more where one is broken between them. time_limit: s; starts: guesses, until one
-    leads to a good motion; with an executor, as of `rbd.batch`, all of them at once, of which the best motion counts,
-    each with time_limit. progress: called at each iteration; where it answers something true, the search ends there
-    ("stopped"); not with an executor.
+    start, goal: positions (nq,) at rest, a `Reference` with derivatives, or a `BodyGoal`, a pose of a body at rest,
+    whose posture is part of the optimisation. duration: s, or (shortest, longest), or None: free.
 
-    constraints: loops, which are closed along the whole motion; actuated (mask or names) are then the joints with
-    motors, of which redundant ones share the load by minimize: "effort", with the objective's weights, or
-    "multipliers", as in `constrained_inverse_dynamics`. Postures have all joints (nq,), loops closed to 1e-6; efforts,
-    their weights and limits are those of motors, jerk that of the coordinates that the splines have.
+    objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk" likewise,
+    "duration"; or a dictionary of these names and weights, a number or (nv,) each, for a weighted sum. "jerk_share" in
+    it is jerk with a relative weight: 0.1 costs a tenth of the other terms on the minimum-jerk motion, which keeps arms
+    from folding and light joints from whirling.
 
-    Without loops, joints that are not `actuated` have no motor: their effort is 0 at as many points as the splines
-    leave free, and at most passive_tolerance in between, of what it is on the motion of least jerk ("passive_effort").
+    limits: the model's by default. actuation: with springs, for limits of `motor_velocity`; inertia and efforts are
+    then those of the links, efforts within the springs' range. planes: half-space limits of points. waypoints: pairs of
+    a fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, constant. Friction is
+    the model's, smoothed as in `friction_effort`. degree: 5 or 7. control_points: per joint. nodes: knots for cost and
+    limits; more are added at violated limits. time_limit: s. starts: guesses, tried until one leads to a good motion;
+    with an executor, as of `rbd.batch`, in parallel, each with time_limit, and the best motion is returned. progress:
+    called at each iteration, not with an executor; a true result ends the search ("stopped").
 
-    Without loops, for joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a
-    limit; where no good motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md
+    constraints: loops, closed along the whole motion. actuated (mask or names): joints with motors; redundant motors
+    share the load by minimize: "effort", with the objective's weights, or "multipliers", as in
+    `constrained_inverse_dynamics`. Postures have all joints (nq,), loops closed to 1e-6; efforts, their weights and
+    limits are those of motors, jerk that of the splines' coordinates.
+
+    Without constraints, joints that are not `actuated` have no motor: their effort is 0 at collocation points, and at
+    most passive_tolerance in between, relative to the minimum-jerk motion ("passive_effort").
+
+    Without constraints, for joints of one coordinate each. Raises `RbdError` for malformed input, and for an end beyond
+    a limit; if no good motion is found, the least violating one is returned, which is not `good`. Method:
+    docs/motion.md
 
         >>> model = rbd.sample("two_link")
         >>> motion = rbd.optimize_motion(model, [0.0, 0.0], [1.0, -0.5], 1.5)
@@ -185,7 +187,7 @@ def _one_start(search: Callable[[Sequence[int]], OptimalMotion], guess: int, _ra
 
 def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, tolerance: float, guesses: Sequence[int],
             progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
-    """The first good motion that one of the guesses leads to, else the best."""
+    """The first good motion of the guesses, else the best one."""
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * time_limit
     task = with_jerk(ask(begin + SEEKING * (deadline - begin)))
@@ -210,16 +212,16 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
             rng = np.random.default_rng((1, guess))
             free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
             free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
-        found, spent = refined(task, control, T, count, tolerance, deadline, stop)
+        result, spent = refined(task, control, T, count, tolerance, deadline, stop)
         iterations += spent
-        while found[1].converged and (more := finer(task, found[2], found[3])) is not None:
+        while result[1].converged and (more := finer(task, result[2], result[3])) is not None:
             task, control = more
-            found, spent = refined(task, control, found[2].duration, count, tolerance, deadline, stop, found)
+            result, spent = refined(task, control, result[2].duration, count, tolerance, deadline, stop, result)
             iterations += spent
-        made = _motion(task, *found, iterations, begin)
-        if best is None or _rank(made) > _rank(best):
-            best = made
-        if best.good or made.ended in ("time limit", STOPPED):
+        candidate = _motion(task, *result, iterations, begin)
+        if best is None or _rank(candidate) > _rank(best):
+            best = candidate
+        if best.good or candidate.ended in ("time limit", STOPPED):
             break
     assert best is not None
     if fast is task.model and task.chain is None:
@@ -228,12 +230,12 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
 
 
 def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:
-    """Good ones first, then those that break limits least, then the cheapest."""
+    """Sort key: good motions first, then least violation, then least cost."""
     return motion.good, -max(motion.violation, 0.0), -motion.cost
 
 
 def _straight(task: Task, count: int, ended: str, iterations: int, begin: float) -> OptimalMotion:
-    """The minimum-jerk motion, a fallback that may break limits less."""
+    """The minimum-jerk motion, a fallback that may violate limits less."""
     T = first_duration(task) if task.free_duration else task.duration
     problem = Problem(task, task.nodes(count))
     x = problem.unknowns(minimum_jerk(task, T), T)

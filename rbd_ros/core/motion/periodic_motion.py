@@ -1,4 +1,4 @@
-"""Periodic motions as finite Fourier series, and as messages that any driver of joint trajectories takes."""
+"""Periodic motions as finite Fourier series, and their export as joint trajectories."""
 from __future__ import annotations
 
 import os
@@ -28,8 +28,8 @@ def fourier(t: Array, count: int, period: float, derivative: int = 0) -> Array:
 class PeriodicMotion:
     """`motion(t)` has .q, .v, .a, .jerk, .snap (nv,), or (N, nv) for t (N,), rad, m and s.
 
-    coefficients (2 count + 1, nv): of 1, sin and cos of each harmonic. Before 0 and after `periods` of them the robot
-    stands still at the ends.
+    coefficients (2 count + 1, nv): of 1, sin and cos of each harmonic. Before 0 and after `periods` periods the robot
+    is at rest at the ends.
     """
 
     def __init__(self, coefficients: ArrayLike, period: float, periods: int = 1) -> None:
@@ -55,16 +55,16 @@ class PeriodicMotion:
         return Reference(*(x[0] if times.ndim == 0 else x for x in out))
 
     def sample(self, t: float) -> Reference:
-        """As calling it: what torque nodes ask of a trajectory."""
+        """The reference at time t (s), as by calling the motion; the interface of torque nodes."""
         return self(t)
 
     def sampled(self, rate: float) -> tuple[Array, Reference]:
-        """Times (N,) at this rate (Hz), the end included, and the motion there."""
+        """Times (N,) at this rate (Hz), including the end, and the motion at these."""
         t = np.linspace(0.0, self.duration, max(round(self.duration * positive(rate, "rate", "frequency")), 2) + 1)
         return t, self(t)
 
     def write_trajectory(self, path: str | os.PathLike[str], joints: Sequence[str], rate: float = 100.0) -> None:
-        """A trajectory_msgs/JointTrajectory as YAML (`ros2 topic pub` takes it), or as CSV if the name ends so."""
+        """Write a trajectory_msgs/JointTrajectory as YAML (for `ros2 topic pub`), or as CSV by the file's suffix."""
         t, (q, v, a, *_) = self.sampled(rate)
         if Path(path).suffix.lower() == ".csv":
             head = ",".join(["t", *(f"{what}_{name}" for what in ("q", "v", "a") for name in joints)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import quick_entry
-from ..exact import exact
+from ..compiled.entry import quick_entry
+from ..compiled.exact import exact
 
 Array = NDArray[np.float64]
 

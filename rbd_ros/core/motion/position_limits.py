@@ -1,7 +1,7 @@
 """Validation of trajectories against the position limits of the robot description.
 
-What begins beyond a limit may come back, but not go farther out. Joints whose limits are equal (0 and 0, where a
-description leaves them out) count as without limits.
+A motion that starts beyond a limit may return, but not move farther out. Joints with equal limits (0 and 0 if missing
+in the description) count as unlimited.
 """
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from ..model.robot_model import RobotModel
 from .trajectory import Trajectory, Waypoint, segment
 
 Array = NDArray[np.float64]
-SLACK = 1e-3                  # rad or m: limits and points are rounded
-ROUNDING = 1e-9               # of this program
+SLACK = 1e-3                  # rad or m: tolerance for rounded limits and points
+ROUNDING = 1e-9               # rad or m: rounding of this program
 SWING_V, SWING_A = 0.2, 0.02  # bounds of the Hermite polynomials of velocity and acceleration, cubic and quintic
-AT_ONCE = 256                 # segments
-_WAY = np.linspace(0.0, 1.0, 129)[1:-1, None, None]    # misses 5e-5 of a swing
+AT_ONCE = 256                 # segments evaluated at once
+_WAY = np.linspace(0.0, 1.0, 129)[1:-1, None, None]    # error of an extremum: 5e-5
 
 
 def limits(model: RobotModel) -> tuple[Array, Array]:
-    """Lower and upper limits (nv,), infinite where there are none."""
-    given = model.position_lower != model.position_upper
-    return np.where(given, model.position_lower, -np.inf), np.where(given, model.position_upper, np.inf)
+    """Lower and upper limits (nv,), infinite for unlimited joints."""
+    limited = model.position_lower != model.position_upper
+    return np.where(limited, model.position_lower, -np.inf), np.where(limited, model.position_upper, np.inf)
 
 
 def check_points(model: RobotModel, q: Array, start: Array | None) -> None:
-    """`RbdError` that names joint, value and limit unless waypoints q (N, nv) are within the limits, or `start` (nv,).
+    """Raise `RbdError`, naming joint, value and limit, unless waypoints q (N, nv) are within the limits, or no farther
+    out than `start` (nv,).
 
-    The last one may not be farther out than the start at all, else many short trajectories would lead out of any limit.
+    The last waypoint gets no slack beyond the start; otherwise many short trajectories could leave any limit.
     """
     _check(model, q, *_allowed(model, start, SLACK), "")
     _check(model, q[-1:], *_allowed(model, start, ROUNDING), "")
 
 
 def check_between(model: RobotModel, trajectory: Trajectory) -> None:
-    """As `check_points` between the points, where polynomials of higher degree can overshoot."""
+    """`check_points` between the points, where polynomials of higher degree can overshoot."""
     points, start = trajectory.points, trajectory.begin.q
     q, v, a = points.q, points.v, points.a
     curved, fifth = (given[1:] & given[:-1] for given in (points.has_v, points.has_a))
     if not curved.any():
         return
     T = np.diff(trajectory.times)[:, None]
-    with np.errstate(over="ignore", invalid="ignore"):    # what is not finite is refused
+    with np.errstate(over="ignore", invalid="ignore"):    # non-finite values are rejected
         swing = T * (SWING_V * (abs(v[1:]) + abs(v[:-1])) + SWING_A * T * (abs(a[1:]) + abs(a[:-1])))
         low, high = _allowed(model, start, SLACK)
         far = ((np.maximum(q[1:], q[:-1]) + swing > high) | (np.minimum(q[1:], q[:-1]) - swing < low)).any(axis=1)
@@ -58,7 +59,7 @@ def check_between(model: RobotModel, trajectory: Trajectory) -> None:
 
 
 def _allowed(model: RobotModel, start: Array | None, slack: float) -> tuple[Array, Array]:
-    """The limits with all their slack, or `slack` beyond the start if that is farther out."""
+    """The limits with their slack, or the start with `slack` if that is farther out."""
     low, high = limits(model)
     low, high = low - SLACK, high + SLACK
     return (low, high) if start is None else (np.minimum(low, start - slack), np.maximum(high, start + slack))

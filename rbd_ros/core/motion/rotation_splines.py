@@ -1,8 +1,8 @@
-"""Splines of all joints' coordinates, of such with quaternions too: positions, rates, and how gradients go back.
+"""Splines of all joints' coordinates, including quaternions: positions, rates, and backpropagation of gradients.
 
-Coordinates x (nv,) that add up are positions themselves, from those of a reference on. A joint with a quaternion turns
-as `R_0 exp(x)` (M eq. 6, 7), with `ω = J(x) ẋ`, `ω̇ = J ẍ + J̇ ẋ`; a free one is at `p_0 + x_p`, in the axes of the
-frame that it moves in, with the body's velocity `u = Rᵀ ẋ_p` and its components' rate `u̇ = Rᵀ ẍ_p − ω × u`.
+Vector coordinates x are offsets from the positions of a reference. A joint with a quaternion has the rotation
+`R_0 exp(x)` (M eq. 6, 7), with `ω = J(x) ẋ`, `ω̇ = J ẍ + J̇ ẋ`; a floating joint is at `p_0 + x_p`, in axes of its
+parent, with the body's velocity `u = Rᵀ ẋ_p` and its components' rate `u̇ = Rᵀ ẍ_p − ω × u`.
 """
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..model.robot_model import RobotModel
 
 
 class _Turn(NamedTuple):
-    """One joint with a quaternion at N instants: J, J̇, and how J ẋ and J ẍ + J̇ ẋ change with x (N, 3, 3); where it is
-    free also R (N, 3, 3), ω, u and Rᵀ ẍ_p (N, 3). at: its first velocity coordinate.
+    """One joint with a quaternion at N instants: J, J̇, and the derivatives of J ẋ and J ẍ + J̇ ẋ by x (N, 3, 3); for a
+    floating joint also R (N, 3, 3), ω, u and Rᵀ ẍ_p (N, 3). at: its first velocity coordinate.
     """
 
     at: int
@@ -34,7 +34,7 @@ class _Turn(NamedTuple):
 
 
 class RotationSplines:
-    """States (q, v, a) for x, ẋ, ẍ (N, nv) each, and gradients by these from gradients by (q, v, a)."""
+    """States (q, v, a) for x, ẋ, ẍ (N, nv each), and conversion of gradients by (q, v, a) to gradients by x, ẋ, ẍ."""
 
     def __init__(self, model: RobotModel, reference: Array, x: Array, rate: Array, acceleration: Array) -> None:
         turns = [(int(row[block.IQ]), int(row[block.IV]), int(row[block.TYPE]) == FREE) for row in model._node_rows
@@ -71,7 +71,7 @@ class RotationSplines:
                           for S, e in zip(slopes, along, strict=True)], axis=-1), R, omega, u, accel))
 
     def gradient(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
-        """By x, ẋ, ẍ, (N, nv) each, from that by q (along the tangent of `integrate`), v and a."""
+        """Gradients by x, ẋ, ẍ, (N, nv) each, from gradients by q (along the tangent of `integrate`), v and a."""
         out = by_q.copy(), by_v.copy(), by_a.copy()
         for turn in self._turns:
             now, place = slice(turn.at, turn.at + 3), slice(turn.at + 3, turn.at + 6)

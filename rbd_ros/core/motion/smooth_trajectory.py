@@ -6,8 +6,8 @@ velocities, those of the spline of degree 7 through the velocities, and with acc
 degree 5 through these. The motion starts with the derivatives of the present reference (0 where unknown) and ends with
 those of the last waypoint (0 where not given, so it ends at rest without a jump in any of them).
 
-Such a spline swings far out where long and short segments alternate. One that leaves the joint limits on the way, or is
-several times faster than its waypoints ask for, is refused.
+Such a spline overshoots if long and short segments alternate. A spline that leaves the joint limits, or is several
+times faster than its waypoints require, is rejected.
 """
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .position_limits import AT_ONCE, limits
 from .trajectory import Piece, Reference, Waypoint, Waypoints, with_start
 
 Array = NDArray[np.float64]
-ORDER = 4           # derivatives that are continuous
+ORDER = 4           # number of continuous derivatives
 DEGREE = 2 * ORDER + 1
-FASTER = 4.0        # than the fastest segment on average: from rest to rest it is 2.5
+FASTER = 4.0        # largest ratio of speed to the mean speed of the fastest segment; from rest to rest it is 2.5
 # derivative k of the power i at s = 0 and at s = 1, one row each: the conditions at both ends of a segment
 _FALLING = np.array([[math.perm(i, k) for i in range(DEGREE + 1)] for k in range(ORDER + 1)], dtype=np.float64)
 _CONDITIONS = np.concatenate([_FALLING * np.eye(ORDER + 1, DEGREE + 1), _FALLING])
-# of a segment: where its speed is looked at, and its position
+# samples of a segment for checks of its speed, and of its position
 _WAY, _FINE_WAY = (np.linspace(0.0, 1.0, count)[:, None] ** np.arange(DEGREE + 1) for count in (17, 65))
 _SOLVE = np.round(np.linalg.inv(_CONDITIONS) * 24.0) / 24.0    # exact: the entries are multiples of 1/24
 
@@ -40,7 +40,7 @@ _SOLVE = np.round(np.linalg.inv(_CONDITIONS) * 24.0) / 24.0    # exact: the entr
 class SmoothTrajectory:
     """C⁴ interpolation of waypoints with strictly increasing times, the first at or after 0.
 
-    With a model of joints with one coordinate each, what swings out is refused with `RbdError`.
+    With a model of joints with one coordinate each, overshooting motions raise `RbdError`.
     """
 
     def __init__(self, waypoints: Waypoints | Sequence[Waypoint], start: Reference,
@@ -48,17 +48,17 @@ class SmoothTrajectory:
         waypoints = Waypoints.of(waypoints)
         points = with_start(waypoints, start)
         self.times: Array = points.time
-        self._times: list[float] = self.times.tolist()    # numbers of Python are found faster
+        self._times: list[float] = self.times.tolist()    # faster search in Python numbers
         self.duration = self._times[-1]
         self.begin, self.end = Reference.rest(start.q), Reference.rest(points.q[-1])
         first = np.zeros((ORDER + 1, len(start.q)))
-        given = (start.q, start.v, start.a, start.jerk, start.snap) if waypoints.time[0] > 0.0 else (
+        state = (start.q, start.v, start.a, start.jerk, start.snap) if waypoints.time[0] > 0.0 else (
             points.q[0], points.v[0], points.a[0])
-        for row, value in zip(first, given, strict=False):
+        for row, value in zip(first, state, strict=False):
             row[:] = 0.0 if value is None else value
         distance = np.diff(self.times).min(initial=np.inf)
         try:
-            if distance < 1e-9 * self.duration:    # four derivatives keep no digit there
+            if distance < 1e-9 * self.duration:    # too short for the precision of four derivatives
                 raise ValueError
             self._coefficients = _segments(self.times, _derivatives(self.times, points, first))
         except (ValueError, np.linalg.LinAlgError):
@@ -68,19 +68,19 @@ class SmoothTrajectory:
             self._check(model, points, first)
 
     def _check(self, model: RobotModel, points: Waypoints, first: Array) -> None:
-        """`RbdError` unless the way stays within the limits, or the waypoints, and is about as fast as they ask for."""
-        asked, T = points.q, np.diff(self.times)[:, None]
-        given = np.maximum(np.abs(first[1]) + T[0] * (np.abs(first[2]) + T[0] * (np.abs(first[3]) + T[0] * np.abs(
+        """Raise `RbdError` unless the motion stays within the limits, or the waypoints, and near the required speed."""
+        points_q, T = points.q, np.diff(self.times)[:, None]
+        start_speed = np.maximum(np.abs(first[1]) + T[0] * (np.abs(first[2]) + T[0] * (np.abs(first[3]) + T[0] * np.abs(
             first[4]))), np.abs(points.v).max(axis=0))
-        speed = FASTER * (np.abs(np.diff(asked, axis=0) / T).max(axis=0) + given)
+        speed = FASTER * (np.abs(np.diff(points_q, axis=0) / T).max(axis=0) + start_speed)
         speed = np.where(np.isfinite(model.velocity_limit), np.maximum(speed, model.velocity_limit), speed)
         lower, upper = limits(model)
         rates = self._coefficients[:, 1:] * np.arange(1, DEGREE + 1)[:, None] / T[:, None]
         for what, way, pieces, low, high in (
-                ("position", _FINE_WAY, self._coefficients, np.minimum(lower, asked.min(axis=0)),
-                 np.maximum(upper, asked.max(axis=0))),
+                ("position", _FINE_WAY, self._coefficients, np.minimum(lower, points_q.min(axis=0)),
+                 np.maximum(upper, points_q.max(axis=0))),
                 ("velocity", _WAY[:, :-1], rates, -speed, speed)):
-            beyond = []    # of blocks of segments: all at once would take ten thousand points hundreds of megabytes
+            beyond = []    # by blocks of segments: all at once would need hundreds of megabytes for ten thousand points
             for begin in range(0, len(pieces), AT_ONCE):
                 value = way @ pieces[begin:begin + AT_ONCE]
                 over = np.maximum(low - value, value - high)
@@ -93,7 +93,7 @@ class SmoothTrajectory:
                                f"'{model.joint_names[j]}': give velocities, or points at more even times")
 
     def sample(self, t: float) -> Reference:
-        """The reference at time t (s) from the start, jerk and snap included; standing still before and after."""
+        """The reference at time t (s) from the start, with jerk and snap; at rest before and after."""
         if t >= self.duration:
             return self.end
         if t < 0.0:
@@ -102,7 +102,7 @@ class SmoothTrajectory:
         return Reference(*polynomial(c, (t - begin) / T, T, ORDER))
 
     def piece(self, t: float) -> Piece:
-        """The one at time t (s), which is not negative."""
+        """The polynomial piece at time t ≥ 0 (s)."""
         if t >= self.duration:
             return Piece.rest(self.duration, self.end.q)
         i = bisect_right(self._times, t) - 1
@@ -111,18 +111,18 @@ class SmoothTrajectory:
 
 
 def _derivatives(times: Array, points: Waypoints, first: Array) -> Array:
-    """Position and derivatives at every waypoint, (points, 5, nv); `first`: those at the start (5, nv)."""
-    known = 0 if not points.has_v[1:].all() else 1 if not points.has_a[1:].all() else 2
+    """Position and derivatives at every waypoint, (points, 5, nv); `first`: at the start (5, nv)."""
+    order = 0 if not points.has_v[1:].all() else 1 if not points.has_a[1:].all() else 2
     values = np.zeros((len(points), ORDER + 1, first.shape[1]))
-    for k, given in enumerate((points.q, points.v, points.a)):
-        values[0 if k <= known else -1:, k] = given[0 if k <= known else -1:]
+    for k, rows in enumerate((points.q, points.v, points.a)):
+        values[0 if k <= order else -1:, k] = rows[0 if k <= order else -1:]
     values[0] = first
     if len(points) > 2:
-        ends = range(known + 1, ORDER + 1)
-        spline = make_interp_spline(times, values[:, known], k=DEGREE - 2 * known, bc_type=(
-            [(k - known, values[0, k]) for k in ends], [(k - known, values[-1, k]) for k in ends]))
+        ends = range(order + 1, ORDER + 1)
+        spline = make_interp_spline(times, values[:, order], k=DEGREE - 2 * order, bc_type=(
+            [(k - order, values[0, k]) for k in ends], [(k - order, values[-1, k]) for k in ends]))
         for k in ends:
-            values[1:-1, k] = spline(times[1:-1], k - known)
+            values[1:-1, k] = spline(times[1:-1], k - order)
     return values
 
 

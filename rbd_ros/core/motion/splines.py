@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import entry
+from ..compiled.entry import entry
 from ..errors import RbdError, shown
 from ..model.scalars import positive
 from .trajectory import Reference
@@ -62,13 +62,13 @@ class Basis:
 
     @property
     def end_derivatives(self) -> int:
-        """How many of q, v, a, jerk are set at each end: (degree + 1) / 2."""
+        """Number of prescribed rows q, v, a, jerk at each end: (degree + 1) / 2."""
         return (self.degree + 1) // 2
 
     @property
     def collocation(self) -> Array:
-        """As many s as accelerations are free at: means of as many knots as their degree (Greville's), of which those
-        drop out where the ends' derivatives say it all.
+        """Collocation points s, as many as free accelerations: Greville abscissae of the second derivative, without
+        those determined by the ends' derivatives.
         """
         p, held = self.degree - 2, self.end_derivatives - 2
         knots = self.knots[2:-2]    # of the second derivative
@@ -76,23 +76,23 @@ class Basis:
         return np.asarray(means[held:len(means) - held])
 
     def interval(self, s: Array) -> NDArray[np.int64]:
-        """Of each s in [0, 1], the interval it is in; 1 is in the last one."""
-        found: NDArray[np.int64] = np.clip((s * self.intervals).astype(np.int64), 0, self.intervals - 1)
-        return found
+        """Interval of each s in [0, 1]; 1 is in the last one."""
+        indices: NDArray[np.int64] = np.clip((s * self.intervals).astype(np.int64), 0, self.intervals - 1)
+        return indices
 
     def values(self, s: Array, derivatives: int) -> tuple[NDArray[np.int64], Array]:
-        """Intervals (N,), and B_k and derivatives by s (N, derivatives + 1, degree + 1) of those that do not vanish."""
-        at = self.interval(s)
-        u = s - at / self.intervals
+        """Intervals (N,), and the non-zero B_k with derivatives by s (N, derivatives + 1, degree + 1)."""
+        intervals = self.interval(s)
+        u = s - intervals / self.intervals
         m = np.arange(self.degree + 1)
         rows = np.zeros((len(s), derivatives + 1, self.degree + 1))
         for d in range(derivatives + 1):
             factors = np.array([perm(int(k), d) for k in m], dtype=np.float64)
             rows[:, d] = factors * u[:, None] ** np.maximum(m - d, 0)
-        return at, rows @ self.powers[at]
+        return intervals, rows @ self.powers[intervals]
 
     def end(self, derivatives: Array, duration: float, last: bool) -> Array:
-        """The first (last: the final) control points (m, nv) that give q, v, a, … (m, nv) at that end."""
+        """The first (last: the final) control points (m, nv) with q, v, a, … (m, nv) at that end."""
         m = len(derivatives)
         if not last:
             matrix = self.values(np.zeros(1), m - 1)[1][0][:, :m]
@@ -104,7 +104,7 @@ class Basis:
 
 
 def basis(degree: int, count: int) -> Basis:
-    """The basis of this degree, 5 or 7, with this many control points; `RbdError` for others or too few."""
+    """The basis of degree 5 or 7 with `count` control points; raises `RbdError` for other degrees or too few points."""
     if isinstance(degree, bool) or not isinstance(degree, int | np.integer) or degree not in DEGREES:
         raise RbdError(f"degree must be 5 (quintic) or 7 (septic), got {shown(degree)}")
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or not degree + 2 <= count <= MOST_POINTS:
@@ -117,10 +117,10 @@ def basis(degree: int, count: int) -> Basis:
 def _basis(degree: int, count: int) -> Basis:
     intervals = count - degree
     knots = np.concatenate([np.zeros(degree), np.linspace(0.0, 1.0, intervals + 1), np.ones(degree)])
-    from scipy.interpolate import BSpline    # here: nodes that plan nothing need 20 MB less
+    from scipy.interpolate import BSpline    # local import: saves 20 MB in nodes without planning
 
     spline = BSpline(knots, np.eye(count), degree)
-    left = knots[degree:degree + intervals]    # the very numbers: SciPy looks for the interval
+    left = knots[degree:degree + intervals]    # exact knots, because SciPy searches the interval
     powers = np.empty((intervals, degree + 1, degree + 1))
     for m in range(degree + 1):
         full = spline(left, nu=m) / factorial(m)
@@ -134,7 +134,7 @@ def _basis(degree: int, count: int) -> Basis:
 class SplineMotion:
     """A motion of all joints: `motion(t)` has .q, .v, .a, .jerk, .snap (nv,), or (N, nv) for t (N,), rad, m and s.
 
-    Before 0 and after `duration` the robot stands still at the ends. control: (K, nv), in the unit of the joints.
+    Before 0 and after `duration` the robot is at rest at the ends. control: (K, nv), in the unit of the joints.
 
         >>> motion = rbd.SplineMotion(np.repeat([[0.0, 0.0], [1.0, -0.5]], 6, axis=0), 2.0)
         >>> motion(2.0).q, motion(1.0).v.round(3)
@@ -154,7 +154,7 @@ class SplineMotion:
         self._pieces: Array = np.ascontiguousarray(self.basis.powers @ windows.transpose(0, 2, 1))
 
     def states(self, s: Array, orders: int) -> Array:
-        """Position and derivatives by time (N, orders, nv) at s (N,) in [0, 1]: as `derivatives`, in one pass."""
+        """Position and time derivatives (N, orders, nv) at s (N,) in [0, 1], in one pass."""
         out = np.empty((len(s), orders, self.control.shape[1]))
         spline_states(self._pieces, s, self.duration, out)
         return out
@@ -163,15 +163,15 @@ class SplineMotion:
         """Position and this many derivatives by time at t (s), within [0, duration]: (count + 1, N, nv)."""
         times = np.atleast_1d(np.asarray(t, dtype=np.float64))
         s = np.clip(times / self.duration, 0.0, 1.0)
-        at = self.basis.interval(s)
-        u = (s - at / self.basis.intervals)[:, None]
+        intervals = self.basis.interval(s)
+        u = (s - intervals / self.basis.intervals)[:, None]
         degree = self.basis.degree
         out = np.empty((count + 1, len(s), self.control.shape[1]))
         for d in range(count + 1):
             piece = self._pieces * np.array([perm(m, d) for m in range(degree + 1)], dtype=np.float64)[:, None]
-            value = piece[at, degree]
+            value = piece[intervals, degree]
             for m in range(degree - 1, d - 1, -1):
-                value = value * u + piece[at, m]
+                value = value * u + piece[intervals, m]
             out[d] = value / self.duration**d
         return out
 
@@ -185,5 +185,5 @@ class SplineMotion:
         return Reference(*(out[:, 0] if times.ndim == 0 else out))
 
     def sample(self, t: float) -> Reference:
-        """As calling it: what torque nodes ask of a trajectory."""
+        """The reference at time t (s), as by calling the motion; the interface of torque nodes."""
         return self(t)

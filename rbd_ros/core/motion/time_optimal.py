@@ -1,5 +1,5 @@
-"""The fastest motion along a given path within limits of velocity, acceleration and effort, friction included; and of
-jerk, effort rate and motors' velocities, which `smooth_timing` keeps.
+"""The fastest motion along a given path within limits of velocity, acceleration and effort, including friction; and of
+jerk, effort rate and motor velocity (`smooth_timing`).
 """
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ from .splines import SplineMotion, basis
 from .trajectory import Reference
 
 Array = NDArray[np.float64]
-FIRST_MARGIN = 1e-4  # of limits, at the grid; more where what is between its points asks for it
+FIRST_MARGIN = 1e-4  # share of limits at grid points; increased at violations between them
 DEGREE = 6           # of polynomials between grid points
-AT_ONCE = 10_000     # of these
-MORE = 1.1           # times what was too much
+AT_ONCE = 10_000     # polynomials evaluated at once
+MORE = 1.1           # factor of a violation in the new margin
 ATTEMPTS = 12
 AROUND = 2           # grid points on either side
-SLOWEST = 1e-12      # of the largest speed along the path: standing still there
+SLOWEST = 1e-12      # share of the largest speed along the path that counts as rest
 MOST_PARTS = 1_000_000
-DENSE = 4            # times the grid: where times of its points are looked for
+DENSE = 4            # factor of the grid for finding the times of its points
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TimedPath:
-    """A path with its timing: `motion(t)` has .q, .v, .a, at rest outside; .jerk where accelerations do not jump.
+    """A path with its timing: `motion(t)` has .q, .v, .a, at rest outside; .jerk if accelerations are continuous.
 
-    usage: by limit the largest ratio to it, joint and time: a bound, for all times between grid points, or where
-    accelerations do not jump, of samples at 1 kHz or finer. A motion is `good` if none is
-    above 1, and the search for it has `converged`; `reason` says how it ended.
+    usage: largest ratio to each limit, with joint and time: a bound for all times between grid points, or, with
+    continuous accelerations, the maximum of samples at 1 kHz or finer. A motion is `good` if no ratio is above 1 and
+    its search has `converged`; `reason`: of the search's end.
     """
 
     duration: float
     usage: Mapping[str, Usage]
-    times: Array            # (N,) at the grid of s, even parts of [0, 1]
+    times: Array            # (N,) at the equidistant grid of s in [0, 1]
     speeds: Array           # (N,) ds/dt there, s in [0, 1]
     _path: Path
     _model: RobotModel
     _friction: Friction
     _wrenches: Any
-    _way: SplineMotion | None = None    # s(t), where it is smooth
+    _way: SplineMotion | None = None    # s(t) if smooth
     converged: bool = True
     reason: str = "converged"
 
@@ -71,12 +71,12 @@ class TimedPath:
 
     @property
     def violation(self) -> float:
-        """The worst ratio to a limit, less 1."""
+        """The worst ratio to a limit, minus 1."""
         return max((usage.ratio for usage in self.usage.values()), default=0.0) - 1.0
 
     @property
     def good(self) -> bool:
-        """Whether all limits are kept, and no motion close by is faster."""
+        """Whether all limits are kept, and the motion is locally the fastest."""
         return self.converged and self.violation <= ROUNDING
 
     def check(self) -> TimedPath:
@@ -97,20 +97,20 @@ class TimedPath:
         return q, first, second
 
     def __call__(self, t: ArrayLike) -> Reference:
-        given = np.asarray(t, dtype=np.float64)
-        if given.ndim > 1 or not np.isfinite(given).all():
+        times = np.asarray(t, dtype=np.float64)
+        if times.ndim > 1 or not np.isfinite(times).all():
             raise RbdError(f"t must be a finite time or (N,) of them, got {shown(t)}")
-        at = np.clip(np.atleast_1d(given), 0.0, self.duration)
-        z = self._along_way(at)
+        clipped = np.clip(np.atleast_1d(times), 0.0, self.duration)
+        z = self._along_way(clipped)
         s, rate, u = z[0], z[1][:, None], z[2][:, None]
         p = self._path(np.clip(s, 0.0, 1.0), len(z) - 1)
-        found = [p[0], p[1] * rate, p[1] * u + p[2] * rate**2]
+        rows = [p[0], p[1] * rate, p[1] * u + p[2] * rate**2]
         if len(z) > 3:
-            found.append(p[3] * rate**3 + 3.0 * p[2] * rate * u + p[1] * z[3][:, None])
-        outside = np.atleast_1d((given < 0.0) | (given > self.duration))
-        for part in found[1:]:
+            rows.append(p[3] * rate**3 + 3.0 * p[2] * rate * u + p[1] * z[3][:, None])
+        outside = np.atleast_1d((times < 0.0) | (times > self.duration))
+        for part in rows[1:]:
             part[outside] = 0.0
-        return Reference(*(found if given.ndim else (part[0] for part in found)))
+        return Reference(*(rows if times.ndim else (part[0] for part in rows)))
 
     def _along_way(self, t: Array) -> Array:
         """s and its derivatives by time (3 or 4, N) at times within the motion."""
@@ -123,14 +123,14 @@ class TimedPath:
         return np.array([s, self.speeds[i] + u * tau, u])
 
     def sample(self, t: float) -> Reference:
-        """As calling it."""
+        """The reference at time t (s), as by calling the motion."""
         return self(t)
 
     def effort(self, t: ArrayLike) -> Array:
         """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N."""
-        at = self(t)
-        found: Array = inverse_dynamics(self._model, at.q, at.v, at.a, self._wrenches) + self._friction.effort(at.v)
-        return found
+        z = self(t)
+        efforts: Array = inverse_dynamics(self._model, z.q, z.v, z.a, self._wrenches) + self._friction.effort(z.v)
+        return efforts
 
 
 def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMotion, *,
@@ -140,18 +140,16 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
                  time_limit: float = 10.0) -> TimedPath:
     """The fastest motion along a path that keeps the limits, with friction.
 
-    path: positions (N, nq), N ≥ 2, through which a spline of up to degree 5 is laid, or a motion, whose timing is
-    dropped. limits: the model's unless given. external_wrenches: as of `inverse_dynamics`, the same all along. Friction
-    is the model's, smoothed as in `friction_effort`. start_speed, goal_speed: at the ends, of the whole path per
-    second. grid: parts of the path, in each of which d²s/dt² is constant. Limits that are broken between its points are
-    kept with more margin.
+    path: positions (N, nq), N ≥ 2, interpolated by a spline of degree up to 5, or a motion, whose timing is ignored.
+    limits: the model's by default. external_wrenches: as of `inverse_dynamics`, constant. Friction is the model's,
+    smoothed as in `friction_effort`. start_speed, goal_speed: at the ends, path lengths per second. grid: number of
+    parts of the path, each with constant d²s/dt². Margins are increased at limits violated between grid points.
 
-    With limits of jerk, effort rate or motor velocity (which takes the `actuation`, as of `optimize_motion`) s(t) is a
-    quintic spline of so many control_points, found by the search of `optimize_motion` within time_limit (s); joints
-    begin and end with the accelerations that speeds of the ends have while d²s/dt² is 0. It is the fastest of those
-    close by.
+    With limits of jerk, effort rate or motor velocity (which needs `actuation`, as of `optimize_motion`), s(t) is a
+    quintic spline of control_points, optimised as in `optimize_motion` within time_limit (s), with d²s/dt² = 0 at the
+    ends; the result is locally optimal.
 
-    `RbdError` where the robot cannot stand still on the path within its limits, or the ends are too fast. Method: Pham
+    Raises `RbdError` if the robot cannot rest on the path within its limits, or if the ends are too fast. Method: Pham
     and Pham (2018), with speed-dependent friction; docs/motion.md.
 
         >>> model = rbd.sample("two_link")
@@ -179,29 +177,29 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     smooth = any(np.isfinite(limit).any() for limit in (kept.jerk, kept.effort_rate, kept.motor_velocity))
     for _ in range(1 if smooth else ATTEMPTS):
         times, speeds = _timing(model, along, kept, friction, external_wrenches, ends, share)
-        made = TimedPath(float(times[-1]), {}, times, speeds, along, model, friction, external_wrenches)
+        timed = TimedPath(float(times[-1]), {}, times, speeds, along, model, friction, external_wrenches)
         if smooth:
             break
-        usage = _usage(made, kept, share)
-        made = TimedPath(made.duration, usage, times, speeds, along, model, friction, external_wrenches)
-        if made.good:
+        usage = _usage(timed, kept, share)
+        timed = TimedPath(timed.duration, usage, times, speeds, along, model, friction, external_wrenches)
+        if timed.good:
             break
     if not smooth:
-        return made
-    found = smooth_timing(model, along, kept, friction, external_wrenches, springs, ends, made.duration, control_points,
+        return timed
+    best = smooth_timing(model, along, kept, friction, external_wrenches, springs, ends, timed.duration, control_points,
                           longest)
-    way = found.way
+    way = best.way
     t = np.linspace(0.0, way.duration, DENSE * count + 1)
     times = np.interp(np.linspace(0.0, 1.0, count + 1), np.maximum.accumulate(way.derivatives(t, 0)[0, :, 0]), t)
     times[-1] = way.duration
-    return TimedPath(way.duration, found.certificate.usage, times, way.derivatives(times, 1)[1, :, 0], along, model,
-                     friction, external_wrenches, way, found.converged, found.reason)
+    return TimedPath(way.duration, best.certificate.usage, times, way.derivatives(times, 1)[1, :, 0], along, model,
+                     friction, external_wrenches, way, best.converged, best.reason)
 
 
 def _timing(model: RobotModel, along: Path, limits: CheckedLimits,
             friction: Friction, wrenches: Any, ends: list[float],
             share: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Times and speeds at the grid, at which this share of each limit is used."""
+    """Times and speeds at the grid, within this share of each limit."""
     count = len(share["effort"]) - 1
     s = np.linspace(0.0, 1.0, count + 1)
     q, first, second = along(s, 2)
@@ -247,8 +245,8 @@ def _timing(model: RobotModel, along: Path, limits: CheckedLimits,
 
 
 def _usage(motion: TimedPath, limits: CheckedLimits, share: dict[str, Array]) -> dict[str, Usage]:
-    """The largest ratio to each limit, between grid points, too; shares are reduced where it is over 1."""
-    found: dict[str, Usage] = {}
+    """The largest ratio to each limit, also between grid points; shares are reduced at ratios above 1."""
+    usage: dict[str, Usage] = {}
     before = {name: values.copy() for name, values in share.items()}
     limited = {name: limits.of(name) for name in ("position", "velocity", "acceleration", "effort")
                if np.isfinite(limits.of(name)).any()}
@@ -258,24 +256,24 @@ def _usage(motion: TimedPath, limits: CheckedLimits, share: dict[str, Array]) ->
         for name, (lower, upper) in limited.items():
             ratio = ratio_to_limits(bounds[name], lower, upper)    # (K, n, nv)
             k, i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-            if name not in found or ratio[k, i, j] > found[name].ratio:
-                t, rest = motion.times[which[i]:which[i] + 2], k % (DEGREE + 1) / DEGREE
-                found[name] = Usage(float(ratio[k, i, j]), motion._model.velocity_names[j],
-                                    float(t[0] + rest * (t[1] - t[0])))
+            if name not in usage or ratio[k, i, j] > usage[name].ratio:
+                t, fraction = motion.times[which[i]:which[i] + 2], k % (DEGREE + 1) / DEGREE
+                usage[name] = Usage(float(ratio[k, i, j]), motion._model.velocity_names[j],
+                                    float(t[0] + fraction * (t[1] - t[0])))
             if name in share:
                 over = ratio.max(axis=(0, 2))
-                for at, much in zip(which[over > 1.0], over[over > 1.0], strict=True):
-                    near = slice(max(at - AROUND, 0), at + AROUND + 2)
+                for point, much in zip(which[over > 1.0], over[over > 1.0], strict=True):
+                    near = slice(max(point - AROUND, 0), point + AROUND + 2)
                     less = before[name][near] / (1.0 + MORE * (much - 1.0))
                     share[name][near] = np.minimum(share[name][near], less)
-    return found
+    return usage
 
 
 def _bounds(motion: TimedPath, i: NDArray[np.intp]) -> dict[str, Array]:
-    """Numbers (K, n, nv) that what joints do between grid points i and i + 1 lies between, by limit.
+    """Bounds (K, n, nv) of the limited quantities between grid points i and i + 1, by limit.
 
-    There q, v, a are polynomials of time, or nearly so, as efforts without Coulomb friction are: their coefficients in
-    Bernstein's basis bound them. That friction grows with the velocity.
+    There q, v, a and efforts without Coulomb friction are (nearly) polynomials of time, bounded by their Bernstein
+    coefficients. Coulomb friction is monotone in the velocity.
     """
     duration = np.diff(motion.times)[i]
     x, coefficients = _bernstein()
@@ -295,8 +293,7 @@ def _bounds(motion: TimedPath, i: NDArray[np.intp]) -> dict[str, Array]:
 
 @lru_cache(maxsize=1)
 def _bernstein() -> tuple[Array, Array]:
-    """Chebyshev's points (K,) in [0, 1], and the coefficients (K, K) in Bernstein's basis of what is 1 at one of them.
-    """
+    """Chebyshev points (K,) in [0, 1], and the Bernstein coefficients (K, K) of their Lagrange polynomials."""
     k = np.arange(DEGREE + 1)
     x = 0.5 - 0.5 * np.cos(np.pi * k / DEGREE)
     basis = np.array([comb(DEGREE, m) * x**m * (1.0 - x) ** (DEGREE - m) for m in k]).T

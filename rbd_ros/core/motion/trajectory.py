@@ -1,8 +1,8 @@
-"""Joint trajectories, interpolated as joint_trajectory_controller does.
+"""Joint trajectories, interpolated as by joint_trajectory_controller.
 
-Between two points the spline is as smooth as what both of them contain: positions only: linear; velocities too:
-cubic Hermite; accelerations too: quintic Hermite. Before the first point the motion starts from where the robot is
-meant to be; after the last one its position is held.
+The interpolation between two points depends on their common contents: positions only: linear; velocities too: cubic
+Hermite; accelerations too: quintic Hermite. Before the first point the motion starts from the present reference; after
+the last point its position is held.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 
 
 class Reference(NamedTuple):
-    """Desired motion of all joints in model order (rad, m and seconds); jerk and snap are None where not known.
+    """Desired motion of all joints in model order (rad, m and seconds); jerk and snap are None if unknown.
 
         >>> rbd.Reference.rest(np.zeros(2)).v
         array([0., 0.])
@@ -37,13 +37,13 @@ class Reference(NamedTuple):
 
     @staticmethod
     def rest(q: Array) -> Reference:
-        """Standing still at q."""
+        """Rest at q."""
         return Reference(q, *np.zeros((4, *q.shape)))
 
 
 @dataclass(frozen=True)
 class Waypoint:
-    """A point of a trajectory: time from its start (s), position, and the derivatives where given."""
+    """A point of a trajectory: time from its start (s), position, and optional derivatives."""
 
     time: float
     q: Array
@@ -53,8 +53,8 @@ class Waypoint:
 
 @dataclass(frozen=True, eq=False)
 class Waypoints:
-    """Points of a trajectory as arrays: times from its start (N,), positions (N, nv), and derivatives (N, nv), with
-    zeros where a point has none; which points have them (N,).
+    """Points of a trajectory as arrays: times from its start (N,), positions (N, nv), derivatives (N, nv), zero if
+    missing, and flags (N,) of points with derivatives.
     """
 
     time: Array
@@ -66,7 +66,7 @@ class Waypoints:
 
     @staticmethod
     def of(points: Waypoints | Sequence[Waypoint]) -> Waypoints:
-        """The same as arrays."""
+        """Convert points to arrays."""
         if isinstance(points, Waypoints):
             return points
         q = np.array([point.q for point in points], dtype=np.float64)
@@ -87,20 +87,20 @@ class Waypoints:
                         self.a[index] if self.has_a[index] else None)
 
     def taken(self, which: slice | Flags) -> Waypoints:
-        """Some of them, in their order."""
+        """The selected points, in their order."""
         return Waypoints(self.time[which], self.q[which], self.v[which], self.a[which], self.has_v[which],
                          self.has_a[which])
 
     def after(self, first: Waypoint) -> Waypoints:
-        """The same behind another one."""
-        one = Waypoints.of([first])
+        """The points with `first` prepended."""
+        head = Waypoints.of([first])
         return Waypoints(
-            np.append(one.time, self.time), np.vstack([one.q, self.q]), np.vstack([one.v, self.v]),
-            np.vstack([one.a, self.a]), np.append(one.has_v, self.has_v), np.append(one.has_a, self.has_a))
+            np.append(head.time, self.time), np.vstack([head.q, self.q]), np.vstack([head.v, self.v]),
+            np.vstack([head.a, self.a]), np.append(head.has_v, self.has_v), np.append(head.has_a, self.has_a))
 
 
 class Piece(NamedTuple):
-    """From begin to end (s) a motion is a polynomial (degree + 1, nv) in (t - begin)/scale."""
+    """Piece of a motion from begin to end (s): a polynomial (degree + 1, nv) in (t - begin)/scale."""
 
     begin: float
     end: float
@@ -109,12 +109,12 @@ class Piece(NamedTuple):
 
     @staticmethod
     def rest(begin: float, q: Array) -> Piece:
-        """Standing still at q, for ever."""
+        """Rest at q, without end."""
         return Piece(begin, math.inf, 1.0, q.reshape(1, -1))
 
 
 class Interpolation(Protocol):
-    """A motion through waypoints, standing still before and after."""
+    """A motion through waypoints, at rest before and after."""
 
     duration: float
 
@@ -129,13 +129,13 @@ class Trajectory:
     def __init__(self, waypoints: Waypoints | Sequence[Waypoint], start: Reference) -> None:
         points = self.points = with_start(waypoints, start)
         self.times: Array = points.time
-        self._times: list[float] = self.times.tolist()    # numbers of Python are found faster
-        self._segments: dict[int, Array] = {}    # made when they are needed: control goes on while a long one arrives
+        self._times: list[float] = self.times.tolist()    # faster search in Python numbers
+        self._segments: dict[int, Array] = {}    # computed on demand, so that a long trajectory does not delay control
         self.begin, self.end = Reference.rest(start.q), Reference.rest(points.q[-1])
         self.duration = self._times[-1]
 
     def sample(self, t: float) -> Reference:
-        """The reference at time t (s) from the start; standing still before and after."""
+        """The reference at time t (s) from the start; at rest before and after."""
         if t >= self.duration:
             return self.end
         if t < 0.0:
@@ -144,7 +144,7 @@ class Trajectory:
         return Reference(*polynomial(c, (t - begin) / scale, scale, 2))
 
     def piece(self, t: float) -> Piece:
-        """The one at time t (s), which is not negative."""
+        """The polynomial piece at time t ≥ 0 (s)."""
         if t >= self.duration:
             return Piece.rest(self.duration, self.end.q)
         i = bisect_right(self._times, t) - 1
@@ -156,14 +156,15 @@ class Trajectory:
 
 
 def with_start(waypoints: Waypoints | Sequence[Waypoint], start: Reference) -> Waypoints:
-    """The waypoints, with the start as first one unless they have one at time 0; `RbdError` for times out of order."""
+    """The waypoints, preceded by the start unless they have a point at time 0; raises `RbdError` for unordered times.
+    """
     points = Waypoints.of(waypoints)
     check_times(points.time)
     return points.after(Waypoint(0.0, start.q, start.v, start.a)) if points.time[0] > 0.0 else points
 
 
 def check_times(times: Array) -> None:
-    """`RbdError` unless there are times (N,), in order."""
+    """Raise `RbdError` unless the times (N,) are non-empty, at least 0 and increasing."""
     back = np.flatnonzero(np.diff(times) <= 0.0)
     got = ("no points" if not len(times) else f"{times[0]:g} s" if times[0] < 0.0 else
            f"{times[back[0]]:g} s, then {times[back[0] + 1]:g} s" if len(back) else "")
@@ -172,8 +173,8 @@ def check_times(times: Array) -> None:
 
 
 def segment(first: Waypoint, last: Waypoint, T: float | Array) -> Array:
-    """Coefficients (degree + 1, nv) of the polynomial in the time since `first`; `last` is T (s) later. Or of many:
-    arrays (segments, nv) of waypoints, T (segments, 1).
+    """Coefficients (degree + 1, nv) of the polynomial in the time since `first`; `last` is T (s) later. Also for many
+    segments: arrays (segments, nv) of waypoints, T (segments, 1).
     """
     q0, D = first.q, last.q - first.q
     if first.v is None or last.v is None:

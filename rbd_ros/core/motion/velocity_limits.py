@@ -1,8 +1,8 @@
 """Validation of trajectories against the velocity limits V of the robot description.
 
-Joints whose limit is 0 or missing have one of 10 rad/s or 2 m/s. The way to the first point, due t
-after the start, from the present reference or, as planners begin there, from where the robot is: |Δq| ≤ V t + START.
-What of that is more than V t is a jump, of START at most, unless it is NOTHING. Between points and at them:
+Joints whose limit is 0 or missing have one of 10 rad/s or 2 m/s. For the first point, due t after the start, from the
+present reference or (as planners begin there) from the measured position: |Δq| ≤ V t + START. The part beyond V t is a
+jump, of START at most; less than NOTHING is rounding. Between points and at them:
 |Δq| ≤ FASTER V Δt + ROUNDING, |v| ≤ FASTER V.
 """
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..model.robot_model import RobotModel
 from .trajectory import Waypoint, Waypoints, segment
 
 Array = NDArray[np.float64]
-START = 0.02       # rad or m: twice what MoveIt lets a trajectory begin beside the robot (allowed_start_tolerance)
-FASTER = 2.0       # planners round, and descriptions are careful
+START = 0.02       # rad or m: twice MoveIt's allowed_start_tolerance
+FASTER = 2.0       # tolerance for rounding planners and conservative descriptions
 ROUNDING = 1e-3    # rad or m
-NOTHING = 1e-6     # rad or m: so small a step is no jump, but rounding by planners and in messages
+NOTHING = 1e-6     # rad or m: smaller steps are rounding by planners and messages
 SWING, SWING_A = 1.875, 0.1    # bounds of the slopes of the Hermite polynomials of position and acceleration
 _WAY = np.linspace(0.0, 1.0, 33)[:, None, None]
 UNLIMITED, UNLIMITED_LINEAR = 10.0, 2.0    # rad/s and m/s: the limit of joints whose description has none, or 0
 
 
 def velocity_limits(model: RobotModel) -> Array:
-    """Velocity limits (nv,) of the description, with defaults where it has none."""
+    """Velocity limits (nv,) of the description, with defaults for missing ones."""
     none = np.array([UNLIMITED_LINEAR if is_length(joint.type) else UNLIMITED
                      for joint in model.joints for _ in range(joint.nv)])
     limit = model.velocity_limit
@@ -36,8 +36,8 @@ def velocity_limits(model: RobotModel) -> Array:
 
 
 def must_jump(model: RobotModel, first: Waypoint, starts: Sequence[Array]) -> bool:
-    """Whether the first point cannot be reached in time from the first one of `starts` (nv,), but is within `START` of
-    one of them; `RbdError` if it is not.
+    """Whether the first point cannot be reached in time from the first of `starts` (nv,), but is within `START` of one
+    of them; raises `RbdError` if it is neither.
     """
     limit = velocity_limits(model)
     gaps = [np.abs(first.q - start) for start in starts]
@@ -52,7 +52,7 @@ def must_jump(model: RobotModel, first: Waypoint, starts: Sequence[Array]) -> bo
 
 
 def check_speeds(model: RobotModel, points: Waypoints) -> None:
-    """`RbdError` that names joint, value and limit of a trajectory that is too fast between its points or at them."""
+    """Raise `RbdError`, naming joint, value and limit, if a trajectory is too fast at or between its points."""
     most = FASTER * velocity_limits(model)
     moved, time = np.abs(np.diff(points.q, axis=0)), np.diff(points.time)[:, None]
     over = moved - (most * time + ROUNDING)
@@ -68,8 +68,8 @@ def check_speeds(model: RobotModel, points: Waypoints) -> None:
 
 
 def above_limits(model: RobotModel, points: Waypoints) -> str:
-    """Warning for a motion through these points, empty if none: it is accepted, but a robot that keeps its velocity
-    limits, as arms in Gazebo do, cannot follow. Joints without a limit count as fast enough.
+    """Warning, empty if none, for an accepted motion through these points that a robot with enforced velocity limits
+    (e.g. in Gazebo) cannot follow. Joints without a limit are ignored.
     """
     limit = np.where(model.velocity_limit > 0.0, model.velocity_limit, np.inf)
     most = (1.0 + ROUNDING) * limit

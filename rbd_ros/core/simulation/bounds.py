@@ -1,7 +1,8 @@
 """Position and velocity limits of a simulated robot, as box constraints on impulses.
 
-A stop aims at velocity zero and pushes only (`impulses`). A velocity limit V aims at ±V and brakes only, as DART's do:
-with u = v ∓ V, either u = 0, or the impulse is zero. Dry friction of a joint that is so fast opposes it in full.
+A stop has target velocity zero and a one-sided impulse (`impulses`). A velocity limit V has target ±V and brakes only,
+as in DART: with u = v ∓ V, either u = 0, or the impulse is zero. Dry friction of a joint beyond its velocity limit acts
+in full.
 """
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from ..model.robot_model import RobotModel
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 NOWHERE = np.empty(0, dtype=np.intp)
-ROUNDING = 1e-12    # of a velocity limit
+ROUNDING = 1e-12    # relative to a velocity limit
 
 
 class Bounds:
-    """Limits of the coordinates of a model that are plain numbers, whose velocity is their rate: they can stop, and be
-    held exactly. plain_q, plain_v: their indices; lower, upper: of their positions, infinite where they do not count.
+    """Limits of a model's plain coordinates, whose velocity is the rate of their position: they can be held exactly.
+    plain_q, plain_v: their indices; lower, upper: of their positions, infinite if disabled.
 
     resting, moving: whether there are limits of positions, and of velocities.
     """
@@ -35,9 +36,9 @@ class Bounds:
         self.upper = model.position_upper[self.plain_q] if positions else np.full(len(plain), np.inf)
         self.resting = bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
         self.fastest = np.full(model.nv, np.inf)
-        given = model.velocity_limit[self.plain_v]
+        limit = model.velocity_limit[self.plain_v]
         if velocities:
-            self.fastest[self.plain_v] = np.where(given > 0.0, given, np.inf)
+            self.fastest[self.plain_v] = np.where(limit > 0.0, limit, np.inf)
         self.moving = bool(np.isfinite(self.fastest).any())
         self._tolerated = (1.0 + ROUNDING) * self.fastest
 
@@ -69,16 +70,16 @@ class Bounds:
         return np.flatnonzero(v < -self._tolerated), np.flatnonzero(v > self._tolerated)
 
     def left(self, q: Array, v: Array) -> bool:
-        """Whether any limit is passed."""
+        """Whether any limit is exceeded."""
         below, above = self.stops(q)
         return bool(below.size or above.size) or self.any_fast(v)
 
 
 class Boxes:
-    """Of the impulses in one step, or half of it: low, high (nv,); `aim` (nv,): the velocity at which they end; all
-    three as `rows`. At first those of dry `friction` (nv,), N m s or N s.
+    """Boxes of the impulses in a step or half step: low, high (nv,); `aim` (nv,): target velocity; all three as `rows`.
+    Initially those of dry `friction` (nv,), N m s or N s.
 
-    bounded: whether there is more than friction; stopped: whether there is a stop.
+    bounded: whether there are boxes besides friction; stopped: whether there is a stop.
     """
 
     def __init__(self, bounds: Bounds, friction: Array) -> None:
@@ -90,18 +91,18 @@ class Boxes:
         self._braked = np.zeros(len(friction), dtype=bool)
 
     def add(self, q: Array, v: Array) -> bool:
-        """Boxes for the limits that this state passes; whether there is a new one."""
-        below, above = (at[~self._held[at]] for at in self._bounds.stops(q))
-        slow, fast = (at[~(self._held | self._braked)[at]] for at in self._bounds.fast(v))
-        for at, sign in ((slow, -1.0), (fast, 1.0)):
-            self._braked[at] = True
-            self.aim[at] = sign * self._bounds.fastest[at]
+        """Add boxes for the limits exceeded by this state; returns whether there is a new one."""
+        below, above = (indices[~self._held[indices]] for indices in self._bounds.stops(q))
+        slow, fast = (indices[~(self._held | self._braked)[indices]] for indices in self._bounds.fast(v))
+        for indices, sign in ((slow, -1.0), (fast, 1.0)):
+            self._braked[indices] = True
+            self.aim[indices] = sign * self._bounds.fastest[indices]
         self.low[slow], self.high[slow] = self._friction[slow], np.inf
         self.low[fast], self.high[fast] = -np.inf, -self._friction[fast]
-        for at in (below, above):
-            self._held[at] = True
-            self.aim[at] = 0.0
-            self.low[at], self.high[at] = -self._friction[at], self._friction[at]
+        for indices in (below, above):
+            self._held[indices] = True
+            self.aim[indices] = 0.0
+            self.low[indices], self.high[indices] = -self._friction[indices], self._friction[indices]
         self.high[below], self.low[above] = np.inf, -np.inf
         stops = bool(below.size or above.size)
         self.stopped |= stops

@@ -16,7 +16,8 @@ from ..model.surfaces.unilateral import UnilateralContact
 
 def soft_and_hard(contacts: Sequence[UnilateralContact | CompliantContact]) -> tuple[
         list[CompliantContact], list[UnilateralContact], list[bool]]:
-    """Compliant contacts, the others, and of each contact whether it is compliant; `RbdError` for anything else."""
+    """Compliant contacts, unilateral contacts, and per contact whether it is compliant; raises `RbdError` for others.
+    """
     if not isinstance(contacts, Iterable):
         raise RbdError(f"contacts: expected a list of UnilateralContact and CompliantContact, got {shown(contacts)}")
     soft: list[CompliantContact] = []
@@ -38,7 +39,7 @@ def soft_and_hard(contacts: Sequence[UnilateralContact | CompliantContact]) -> t
 
 
 class Checks(ABC):
-    """Of a simulator: of what the state before a step and its length are."""
+    """Checks of a simulator's state before a step and of its step size."""
 
     model: RobotModel
     step_size: float

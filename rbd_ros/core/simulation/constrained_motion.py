@@ -12,7 +12,7 @@ from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 
-SHARE = 1e-9    # how joints that impulses find rigidly connected share an impulse: as if so much softer than alone
+SHARE = 1e-9    # relative compliance by which rigidly connected joints share an impulse
 
 
 class ConstrainedMotion:
@@ -23,17 +23,17 @@ class ConstrainedMotion:
         self.multipliers = np.zeros(constraints.bound(model).size)
 
     def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any) -> Array:
-        """Accelerations (nv,) that keep the constraints."""
-        found = constrained_forward_dynamics(self.model, self.constraints, q, v, tau, external_wrenches=wrenches)
-        self.multipliers = found.multipliers
-        return found.acceleration
+        """Accelerations (nv,) under the constraints."""
+        solution = constrained_forward_dynamics(self.model, self.constraints, q, v, tau, external_wrenches=wrenches)
+        self.multipliers = solution.multipliers
+        return solution.acceleration
 
     def back(self, q: Array, v: Array, mass_weighted: bool = False) -> tuple[Array, Array]:
-        """The state on the manifold next to (q, v); mass_weighted: velocities as impulses of the constraints leave."""
+        """The state projected onto the manifold; mass_weighted: velocities changed by impulses of the constraints."""
         return project(self.model, self.constraints, q, v, mass_weighted=mass_weighted)
 
     def jacobian(self, q: Array, v: Array, h: float) -> Array:
-        """A (m, nv) where the robot will be in the middle of a step of h (s)."""
+        """A (m, nv) at the predicted midpoint of a step of h (s)."""
         return constraint_jacobian(self.model, self.constraints, self.model.integrate(q, 0.5 * h * v))
 
     def projector(self, A: Array, W: Any) -> tuple[Array, Array]:
@@ -50,9 +50,8 @@ class ConstrainedMotion:
         return least_norm(A, A @ effort)
 
     def inverse_inertia(self, q: Array, W: Any, v: Any, kept: Array) -> tuple[Array, Array]:
-        """`W − W Aᵀ (A W Aᵀ)⁺ A W`, the velocities that impulses give through the constraints, for the unconstrained
-        W (nv, nv); and v after those impulses of the constraints that make A v = A kept. (That is not zero: A is that
-        before the step, kept the velocity after it.)
+        """Inverse inertia with constraints, `W − W Aᵀ (A W Aᵀ)⁺ A W`, for the unconstrained W (nv, nv); and v after
+        constraint impulses with A v = A kept. (A kept is not zero: A is from before the step, kept from after it.)
         """
         A = constraint_jacobian(self.model, self.constraints, q)
         Z = A @ np.linalg.cholesky(W)

@@ -1,8 +1,8 @@
 """Kernels of the variational integrator: the equations of one step.
 
 The discrete Lagrangian is `h L(q_m, ξ)` at the middle q_m of the step from q_0 to q_1, ξ the constant velocity that
-leads there: `R_m = R_0 exp(h ω/2)`, `R_1 = R_m exp(h ω/2)` for rotations, sums for all else. A floating base moves its
-rotation so and its position x in a straight line, `x_1 = x_0 + h R_m u`, which is equivariant as exp of SE(3) is.
+leads there: `R_m = R_0 exp(h ω/2)`, `R_1 = R_m exp(h ω/2)` for rotations, sums for other coordinates. A floating base's
+position x moves in a straight line, `x_1 = x_0 + h R_m u`, which is equivariant like exp of SE(3).
 With p = M(q) v at the ends, rotated into the axes of the middle, the discrete Euler–Lagrange equations are
 
     p_1 = p_0 + h g(q_m, ξ),      M(q_m) ξ = ½ (J(−θ) p_0 + J(θ) p_1),      θ = h ω/2,
@@ -11,15 +11,16 @@ g (`lagrangian`): ∂L/∂q along the group plus efforts, J: right Jacobian of r
 (Marsden, West 2001; Bou-Rabee, Marsden 2009). Symmetric, so of order 2; Noether: momenta of symmetries at (q, v) are
 constant, for any ξ.
 
-A floating robot is described by its centre of mass, which moves in a parabola, and all else as seen from there: then
-angular momentum about the centre of mass is constant, too, also in free fall.
+A floating robot is described by its centre of mass, which moves along a parabola, and motion relative to it: angular
+momentum about the centre of mass is then conserved, also in free fall.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from ..assign import assign, assign_rows
-from ..compile import entry, kernel, routine
+from ..compiled.assign import assign, assign_rows
+from ..compiled.entry import entry
+from ..compiled.kernel import kernel, routine
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..lie.so3 import quaternion_to_matrix
@@ -28,9 +29,9 @@ from ..model.block import ZERO, node_count, put, size_v, vector
 from .impulses import impulses
 from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
 
-ITERATIONS = 60      # of the equations of one step; about six are the rule
-CLOSE = 1e-9         # relative change below which an iteration that no longer gains has reached rounding
-CLOSE_IF_CLOSED = 1e-6    # with constraints, whose impulses on joints that they connect rigidly are nearly dependent
+ITERATIONS = 60      # largest number of iterations per step; typically six
+CLOSE = 1e-9         # relative change below which a stalled iteration has converged to rounding
+CLOSE_IF_CLOSED = 1e-6    # likewise with constraints, whose impulses may be nearly dependent
 
 
 @routine
@@ -41,8 +42,8 @@ def mass_of(B, q, W, H):
 
 @routine
 def leave_center(q, H, p, v, frame):
-    """Momentum p and velocity v (nv,) of a floating robot as seen from its centre of mass; frame (9,) takes its
-    position and velocity, world axes. H: mass matrix at q.
+    """Convert momentum p and velocity v (nv,) of a floating robot to values relative to its centre of mass, whose
+    position and velocity in world axes are stored in frame (9,). H: mass matrix at q.
     """
     R = quaternion_to_matrix(q[3], q[4], q[5], q[6])
     f = (p[3] / H[3, 3], p[4] / H[3, 3], p[5] / H[3, 3])
@@ -60,6 +61,28 @@ def center(H):
     return (-H[1, 5] / H[3, 3], H[0, 5] / H[3, 3], -H[0, 4] / H[3, 3])
 
 
+@routine
+def inverted(A):
+    """A⁻¹ (n, n); NaN where A is singular: an error would not leave compiled code."""
+    result = np.full_like(A, np.nan)
+    try:
+        result = np.linalg.inv(A)
+    except Exception:    # noqa: BLE001, S110 (numba knows no other)
+        pass
+    return result
+
+
+@routine
+def solved_for(A, b):
+    """A⁻¹ b (n,), NaN where A is singular."""
+    result = np.full_like(b, np.nan)
+    try:
+        result = np.linalg.solve(A, b)
+    except Exception:    # noqa: BLE001, S110
+        pass
+    return result
+
+
 @entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
        "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
 def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
@@ -67,8 +90,8 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
     their factor `h D M̃⁻¹`; M at the middle.
 
-    damping, stiffness: (nv, nv), or (0, 0) for none. frame: see `leave_center`; (0,): the robot is not seen from there.
-    known: p and frame are those that the step before left.
+    damping, stiffness: (nv, nv), or (0, 0) for none. frame: see `leave_center`; (0,): not relative to it. known: p and
+    frame are valid from the previous step.
     """
     n = size_v(B)
     W = np.empty(max(SIZE, MASS_SIZE) * node_count(B))
@@ -91,7 +114,7 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     assign_rows(out[3], H)
     if stiffness.shape[0] > 0:
         H = H + 0.25 * h * h * stiffness
-    inverse = np.linalg.inv(H)
+    inverse = inverted(H)
     inverse = 0.5 * (inverse + inverse.T)
     if damping.shape[0] == 0:
         assign_rows(out[0], inverse)
@@ -100,7 +123,7 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
         return
     D = h * damping
     assign_rows(out[2], D @ inverse)
-    assign_rows(out[0], np.linalg.inv(H + D + 0.5 * (out[2] @ D)))
+    assign_rows(out[0], inverted(H + D + 0.5 * (out[2] @ D)))
     response = out[0] @ (np.eye(n) + out[2])
     assign_rows(out[1], 0.5 * (response + response.T))
 
@@ -108,13 +131,13 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
 @entry("boolean(float64[::1], float64[:, ::1], float64, float64[:, ::1], float64[::1], float64[:, ::1], "
        "float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1])")
 def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
-    """Solve a step from the positions ends[0], whose end it leaves in ends[1].
+    """Solve a step from the positions ends[0]; its end is stored in ends[1].
 
     loads: rows momentum p (parents' axes); efforts, which include springs at a displacement from q; this displacement.
-    given, frame: from `prepare_entry`; free: projector onto what constraints leave free, or (0, 0). boxes: rows low,
-    high, of the impulses of the first half, and the velocities at which these end; or no rows. out (4, nv): rows xi,
-    in: a guess; momentum at the end (parents' axes) but for the impulses of friction and stops in the second half;
-    impulses of the first half; those of constraints, in half a step. False where the iteration does not converge.
+    given, frame: from `prepare_entry`; free: projector onto the constraints' null space, or (0, 0). boxes: rows low,
+    high, of the impulses of the first half, and their target velocities; or no rows. out (4, nv): rows xi, in: a guess;
+    momentum at the end (parents' axes) without impulses of friction and stops in the second half; impulses of the first
+    half; those of constraints in half a step. Returns False without convergence.
     """
     q, q1 = ends[0], ends[1]
     p, effort, offset = loads[0], loads[1], loads[2]
@@ -184,7 +207,7 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
     for i in range(n):
         start[i] = h * g[i] + out[2, i]
     if free.shape[0] > 0:    # impulses of constraints, in both halves of the step
-        reaction = np.linalg.solve(np.eye(n) + given[2], -rest) - out[2]
+        reaction = solved_for(np.eye(n) + given[2], -rest) - out[2]
         assign(out[3], reaction)
         start += 2.0 * reaction
     turn_axes(B, start, middle, False, end)
@@ -203,9 +226,9 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
     W = np.empty(MASS_SIZE * node_count(B))
     mass_of(B, q, W, H)
     turn_axes(B, p, q, True, v)
-    assign(v, np.linalg.solve(H, v))
+    assign(v, solved_for(H, v))
     if boxes.shape[0] > 0:
-        inverse = np.linalg.inv(H)
+        inverse = inverted(H)
         impulse = np.empty(p.shape[0])
         v -= boxes[2]
         impulses((0.5 * (inverse + inverse.T)).reshape(-1), boxes[0], boxes[1], v, impulse)

@@ -19,9 +19,9 @@ from ..model.state import real, states
 from .simulator import Effort, Simulator, _view
 from .springs import ArmSprings, with_rotors
 
-RESOLUTION = 0.25    # step times rate of the stiffest mode, where the step is chosen here
-STABILITY = 2.5      # the most that rk4 bears: its region of stability, left of the imaginary axis, has this radius
-CHECK_EVERY = 50     # steps
+RESOLUTION = 0.25    # product of default step and rate of the stiffest mode
+STABILITY = 2.5      # largest product for rk4: radius of its stability region left of the imaginary axis
+CHECK_EVERY = 50     # steps between checks of the step size
 
 
 class ElasticSimulator:
@@ -29,9 +29,9 @@ class ElasticSimulator:
     (nm,) in the order of `actuation.motor_names`, `time` (s); `step` advances it.
 
     step: s; by default a quarter of the time constant of the stiffest mode at the start. integrator: `variational`
-    (order 2) or `semi_implicit` (order 1), springs and damping implicit: stable at any stiffness; or `rk4` (order 4;
-    refused, here or in `step`, if the step is too long for the stiffest spring). Friction of motors and links is
-    not smoothed, links stop at their limits, external wrenches act on links: all as in `Simulator`.
+    (order 2) or `semi_implicit` (order 1), with implicit springs and damping, stable at any stiffness; or `rk4` (order
+    4; raises `RbdError`, here or in `step`, if the step is too long for the stiffest spring). Friction of motors and
+    links is not smoothed, links stop at their limits, external wrenches act on links: all as in `Simulator`.
 
         >>> model = rbd.sample("two_link")
         >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
@@ -64,7 +64,7 @@ class ElasticSimulator:
         """
         x, rate = self._state(q, v, motor_position, motor_velocity, self._limits)
         if self.integrator == "rk4":
-            self._check_rate(x)    # before anything is changed
+            self._check_rate(x)    # before any change
         self._simulator.reset(x, rate)
 
     def _state(self, q: Any, v: Any, z: Any, z_rate: Any, limits: bool) -> tuple[Array, Array]:
@@ -126,7 +126,7 @@ class ElasticSimulator:
             brakes[self._springs.motors] = self._motors("brakes", friction)
         self._simulator.brakes = brakes
 
-    creeps = False    # what friction holds
+    creeps = False    # joints held by friction do not creep
 
     @property
     def torque(self) -> Array:
@@ -161,8 +161,8 @@ class ElasticSimulator:
         """Advance n steps with motor efforts (nm,) (N m or N, behind the gear; default 0) and external wrenches.
 
         motor_effort: constant, or a function of `time` (s), evaluated whenever the integrator needs it.
-        external_wrenches: constant, `{body: (6,)}` or (nb, 6), as in `Simulator.step`. Raises `RbdError` where the
-        step turns out to be too long for rk4, or the motion diverges.
+        external_wrenches: constant, `{body: (6,)}` or (nb, 6), as in `Simulator.step`. Raises `RbdError` if the step
+        is too long for rk4, or if the motion diverges.
         """
         wrenches = self._wrenches(external_wrenches)
         if callable(motor_effort):
@@ -170,11 +170,11 @@ class ElasticSimulator:
             effort: Effort = lambda time: self._efforts(function(time))    # noqa: E731
         else:
             effort = self._efforts(motor_effort)
-        left = step_count(n)
-        while left:
-            chunk = min(left, CHECK_EVERY - self.steps % CHECK_EVERY)
+        remaining = step_count(n)
+        while remaining:
+            chunk = min(remaining, CHECK_EVERY - self.steps % CHECK_EVERY)
             self._simulator.step(effort, chunk, wrenches)
-            left -= chunk
+            remaining -= chunk
             if self.steps % CHECK_EVERY == 0:
                 self._check_step()
 
@@ -185,7 +185,7 @@ class ElasticSimulator:
         return out
 
     def _wrenches(self, given: Any) -> Any:
-        """Wrenches on the links as wrenches on the bodies of the simulated model, which has more."""
+        """Wrenches on the links as wrenches on the bodies of the simulated model, which includes rotors."""
         if given is None or isinstance(given, Mapping):
             return given
         nb = len(self.model.body_names)
@@ -197,8 +197,8 @@ class ElasticSimulator:
     # ---- the step
 
     def _stiffest(self, x: Array) -> tuple[float, int]:
-        """A bound (1/s) of the rates of all modes of springs and dampers at x, and the coordinate that moves most in
-        the stiffest one: |λ| ≤ (d + √(d² + 4ω²))/2, with d and ω² the largest rates of damping and of springs.
+        """Bound (1/s) of the rates of all modes of springs and dampers at x, and the dominant coordinate of the
+        stiffest mode: |λ| ≤ (d + √(d² + 4ω²))/2, with d and ω² the largest rates of damping and of springs.
         """
         try:
             inverse = np.linalg.inv(np.linalg.cholesky(mass_matrix(self._full, x)))
@@ -206,7 +206,7 @@ class ElasticSimulator:
             damping = self._springs.damping + np.diag(self._full.damping)
             d = float(np.linalg.eigvalsh(inverse @ damping @ inverse.T)[-1])
             rate = 0.5 * (d + math.hypot(d, 2.0 * math.sqrt(max(float(squares[-1]), 0.0))))
-        except np.linalg.LinAlgError:    # of what is singular or no number
+        except np.linalg.LinAlgError:    # for singular or non-finite matrices
             rate = math.nan
         if not math.isfinite(rate):
             raise RbdError(f"springs and inertias of model '{self.model.name}' have no modes of finite rate at links "
@@ -220,9 +220,9 @@ class ElasticSimulator:
         self._check_rate(np.asarray(self._simulator.q))
 
     def _check_rate(self, x: Array) -> None:
-        rate, at = self._stiffest(x)
+        rate, index = self._stiffest(x)
         if rate * self.step_size > STABILITY:
-            joint = self._full.joint_names[at].split("/")[0]
+            joint = self._full.joint_names[index].split("/")[0]
             raise RbdError(f"step {self.step_size:g} s is too long for rk4 at {self.time:g} s: springs and inertias "
                            f"move at {rate:.3g} 1/s about joint '{joint}'; use at most {STABILITY / rate:.1e} s, or "
                            "the integrator variational")

@@ -1,14 +1,15 @@
 """Impulses of dry friction and of joint stops over one step.
 
-Every coordinate has a box for its impulse p and the velocity zero as its aim: friction `|p| ≤ h F`, a stop pushes
-only, `p ≥ 0` at the lower and `p ≤ 0` at the upper one. Then either v = 0 with p inside its box, or p lies on the
-boundary that opposes v. Such impulses never add kinetic energy: the change is `pᵀv − ½ pᵀW p` with `pᵀv ≤ 0`.
+Every coordinate has a box for its impulse p and the target velocity zero: friction `|p| ≤ h F`, a stop `p ≥ 0` at the
+lower and `p ≤ 0` at the upper limit. Either v = 0 with p inside its box, or p is at the bound that opposes v. Such
+impulses never add kinetic energy: the change is `pᵀv − ½ pᵀW p` with `pᵀv ≤ 0`.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, routine
+from ..compiled.entry import entry
+from ..compiled.kernel import routine
 
 
 @routine
@@ -16,7 +17,7 @@ def impulses(W, low, high, v, p):
     """v (n,) in: velocity without the impulses; out: with them, p. W (n·n): inverse inertia; low, high (n,): the boxes.
 
     Projected Gauss–Seidel finds which coordinates rest; their impulses are then solved exactly.
-    Returns the number of rounds, or −1 where the last round still left a box (the result is dissipative even so).
+    Returns the number of rounds, or −1 without convergence (the result is dissipative even so).
     """
     n = v.shape[0]
     p[:] = 0.0
@@ -76,5 +77,5 @@ def impulses(W, low, high, v, p):
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1])")
 def impulses_entry(W, low, high, v):
-    """`impulses` without their values."""
+    """`impulses` without returning p."""
     return impulses(W, low, high, v, np.empty(v.shape[0]))

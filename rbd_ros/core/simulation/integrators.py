@@ -1,7 +1,7 @@
 """Fixed-step integrators of `q̇ = v, v̇ = acceleration(q, v)` on the configuration group.
 
-Positions move by `model.integrate` only, so quaternions stay on the group, and the order of a method holds for
-spherical and floating joints as it does for hinges. `acceleration` maps (q, v) to (nv,) and may be anything.
+Positions change by `model.integrate` only, so quaternions stay on the group, and methods keep their order for spherical
+and floating joints. `acceleration`: any function from (q, v) to (nv,).
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Integrator = Callable[[RobotModel, Acceleration, Array, Array, float], tuple[Arr
 
 
 def move(model: RobotModel, q: Array, dv: Array) -> Array:
-    """`model.integrate` without its checks where positions are plain numbers: a sum."""
+    """`model.integrate`; for plain coordinates a sum without checks."""
     return q + dv if model.nq == model.nv else model.integrate(q, dv)
 
 
@@ -49,7 +49,7 @@ def runge_kutta_4(model: RobotModel, acceleration: Acceleration, q: Array, v: Ar
 
 
 INTEGRATORS: dict[str, Integrator] = {"semi_implicit": semi_implicit_euler, "rk4": runge_kutta_4}
-# When `acceleration` is asked, one call after another, in steps from the beginning of the step.
+# Times of the calls of `acceleration`, in order, relative to the step.
 NODES: dict[str, tuple[float, ...]] = {"semi_implicit": (0.0,), "rk4": (0.0, 0.5, 0.5, 1.0)}
-# Names that users choose from; `variational` keeps momentum, not accelerations, and is a file of its own.
+# Names for users; `variational` is implemented separately (`variational.py`).
 NAMES = ("variational", *INTEGRATORS)

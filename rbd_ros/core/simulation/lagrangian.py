@@ -1,9 +1,8 @@
-"""Momentum and force of a tree from its Lagrangian, and motion of its state on the group: kernels of the variational
-integrator.
+"""Kernels of the variational integrator: momentum and force of a tree from its Lagrangian, motion on the group.
 """
 from __future__ import annotations
 
-from ..compile import kernel, routine, sweep
+from ..compiled.kernel import kernel, routine, sweep
 from ..lie.so3 import right_jacobian
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..lie.steps import axes_at, turn
@@ -22,10 +21,10 @@ _R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = layout(
 
 @sweep
 def lagrangian_recursion(B, q, v, wrench, W, p, g):
-    """p = ∂L/∂v = M v and g = ∂L/∂q along the group plus `Sᵀ` wrenches: what moves p but for its change of axes.
+    """p = ∂L/∂v = M v and g = ∂L/∂q along the group plus `Sᵀ` wrenches: the rate of p apart from its change of axes.
 
-    A composite body with momentum H behind a joint with columns S, seen from a parent of twist V, adds `(ad_V S)ᵀ H`
-    to g: all that a motion of the joint changes is in which axes the parent's twist arrives.
+    A composite body with momentum H behind a joint with columns S and a parent of twist V adds `(ad_V S)ᵀ H` to g,
+    because a joint motion only changes the axes in which the parent's twist acts.
     """
     n = node_count(B)
     for i in range(n):
@@ -87,7 +86,7 @@ def lagrangian_recursion(B, q, v, wrench, W, p, g):
                 g[iv + c] += e[c]
         project(B, o, q, iq, N, F, p, iv)
         project(B, o, q, iq, add(torque, add(cross(N, omega), cross(F, velo))), add(force, cross(F, omega)), g, iv)
-        if is_free(t):    # at a given velocity of the position, not of the body
+        if is_free(t):    # at constant velocity of the position, not of the body
             put_add(g, iv, cross(F, vector(v, iv + 3)))
         for c in range(dof(t)):
             p[iv + c] += B[o + ARMATURE + c] * v[iv + c]
@@ -135,8 +134,8 @@ def half_step(B, q, v, half, first, out):
 
 @kernel
 def turn_axes(B, p, q, back, out):
-    """Momentum p from the axes of the bodies at q to those of their parents, or back. What is kept between steps is
-    in the axes of the parents: there it is constant by itself, and rounding does not add up.
+    """Transform momentum p from body axes at q to parent axes, or back. Momentum is stored in parent axes between
+    steps: it is constant there, without accumulation of rounding.
     """
     for i in range(node_count(B)):
         o = node(i)

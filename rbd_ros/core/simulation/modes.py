@@ -1,10 +1,9 @@
 """Modes of dry friction and stops in explicit integration: sliding or held coordinates, between events.
 
-While a coordinate slides, friction is the smooth effort `−sign(v) F(v)`. A coordinate at rest is held, its acceleration
-prescribed as zero, as long as the effort this takes is one that friction and stops can give. Events are a velocity that
-comes to zero, a held coordinate that breaks away, and a position at its stop; the step ends there (found to rounding),
-impulses of stops act, modes are chosen anew, and the rest of the step follows: the order of the integrator holds
-between events and through them.
+While a coordinate slides, friction is the smooth effort `−sign(v) F(v)`. A coordinate at rest is held (prescribed zero
+acceleration) while friction and stops can provide the required effort. Events are: a velocity reaches zero, a held
+coordinate breaks away, a position reaches its stop. The step ends at an event (located to rounding), impulses of stops
+act, modes are updated, and the remaining step follows, which keeps the integrator's order.
 """
 from __future__ import annotations
 
@@ -25,15 +24,15 @@ from .impulses import impulses_entry
 from .integrators import runge_kutta_4
 
 Mask = NDArray[np.bool_]
-CLOSE = 1e-4      # of the step: events that follow each other so closely may go on so without end
-PAUSE = 20        # steps not tried after one with such events: stops of coaxial joints kick each other for long
-ROUNDING = 1e-11  # of the efforts: by how much a held coordinate may ask for more
-TURNS = 70        # of the search for one
+CLOSE = 1e-4      # relative distance of events below which they may repeat without end
+PAUSE = 20        # steps without events after such a step: impacts of coaxial joints' stops may repeat for long
+ROUNDING = 1e-11  # relative tolerance of the effort of a held coordinate
+TURNS = 70        # iterations of an event search
 
 
 class Mode(NamedTuple):
-    """Of each coordinate (nv,): direction of sliding (0: no friction, or held), whether it is held, and between which
-    efforts friction and stops hold it.
+    """Per coordinate (nv,): direction of sliding (0: no friction, or held), whether it is held, and the range of
+    efforts by which friction and stops can hold it.
     """
 
     sign: Array
@@ -57,12 +56,11 @@ class Modes:
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: Callable[[Array, Array, float], Array],
                 wrenches: Any) -> tuple[Array, Array] | None:
-        """The state h (s) after t; None where events follow each other without end, and for some
-        steps after that."""
+        """The state h (s) after t; None for endless events, and for `PAUSE` steps after these."""
         if self._pause:
             self._pause -= 1
             return None
-        left = h
+        remaining = h
         released = np.zeros(self.model.nv)
         self._breakaway = self._level(released)
         self._rubs = self._breakaway > 0.0
@@ -70,28 +68,28 @@ class Modes:
         for _ in range(2 * self.model.nv + 6):
             v = self._impact(q, v)
             mode = self._mode(q, v, t, effort, wrenches, released)
-            end, gone = self._try(q, v, t, left, effort, wrenches, mode)
+            end, gone = self._try(q, v, t, remaining, effort, wrenches, mode)
             if not (gone > 0.0).any():
                 return end
-            q, v, s, released = self._until(q, v, t, left, effort, wrenches, mode)
+            q, v, s, released = self._until(q, v, t, remaining, effort, wrenches, mode)
             t += s
-            left -= s
+            remaining -= s
             close += s < CLOSE * h
             if close > 1:
                 break
-            if left <= FINEST * h:
+            if remaining <= FINEST * h:
                 return q, self._impact(q, v)
         self._pause = PAUSE
         return None
 
     def forget(self) -> None:
-        """The state was set from outside."""
+        """Reset after the state was set from outside."""
         self._pause = 0
 
     # ---- modes
 
     def _at_stops(self, q: Array) -> tuple[Mask, Mask]:
-        """Which velocity coordinates stand at their lower and upper stops."""
+        """Masks of velocity coordinates at their lower and upper stops."""
         low, high = np.zeros((2, self.model.nv), dtype=bool)
         plain = q[self._plain_q]
         low[self._plain_v] = plain <= self._lower
@@ -99,7 +97,7 @@ class Modes:
         return low, high
 
     def _impact(self, q: Array, v: Array) -> Array:
-        """Velocities after the impulses of stops, inelastic; friction has no impulse in no time."""
+        """Velocities after inelastic impulses of stops; friction has no impulse in zero time."""
         low, high = self._at_stops(q)
         if not ((low & (v < 0.0)) | (high & (v > 0.0))).any():
             return v
@@ -113,7 +111,7 @@ class Modes:
 
     def _mode(self, q: Array, v: Array, t: float, effort: Callable[[Array, Array, float], Array],
               wrenches: Any, released: Array) -> Mode:
-        """released: directions (nv,) in which coordinates break away just now, 0: none."""
+        """The mode at a state. released: directions (nv,) in which coordinates break away, 0: none."""
         sign = np.where(self._rubs, np.where(v == 0.0, released, np.sign(v)), 0.0)
         at_low, at_high = self._at_stops(q)
         rest = (v == 0.0) & (released == 0.0) & (self._rubs | at_low | at_high)
@@ -129,8 +127,8 @@ class Modes:
 
     def _try(self, q: Array, v: Array, t: float, s: float, effort: Callable[[Array, Array, float], Array],
              wrenches: Any, mode: Mode) -> tuple[tuple[Array, Array], Array]:
-        """The state after s (s) in this mode; and how far each coordinate is gone beyond what the mode allows, positive
-        where it is: (3 nv,) of velocity, effort of what is held, position.
+        """The state after s (s) in this mode, and the excess (3 nv,) of velocity, effort of held coordinates, and
+        position beyond the mode's validity, positive if exceeded.
         """
         model, held = self.model, mode.held
         nodes = iter((0.0, 0.5, 0.5, 1.0))
@@ -158,8 +156,8 @@ class Modes:
 
     def _until(self, q: Array, v: Array, t: float, s: float, effort: Callable[[Array, Array, float], Array],
                wrenches: Any, mode: Mode) -> tuple[Array, Array, float, Array]:
-        """The state just at the first event, by false position (Illinois) and bisection, when it is, and the directions
-        in which held coordinates break away there.
+        """The state at the first event, by false position (Illinois) and bisection, its time, and the directions in
+        which held coordinates break away there.
         """
         end, state, gone = first_event(
             lambda at: self._try(q, v, t, at, effort, wrenches, mode), s, TURNS, 12)

@@ -44,16 +44,16 @@ class Simulator(Checks):
     `semi_implicit` (order 1), both with implicit damping, stable at any stiffness, or `rk4` (order 4).
     limits: whether joints stop, inelastically, at their position limits. velocity_limits: whether joints keep the
     velocity limits of the description (a limit of 0 counts as none), as in Gazebo: by impulses in each step.
-    constraints: loops and contacts, kept by multipliers and by projecting each state onto them; `multipliers`
+    constraints: loops and bilateral contacts, enforced by multipliers and by projection of each state; `multipliers`
     are those of the last step.
-    contacts: `UnilateralContact`s and `CompliantContact`s, which push, rub and let go (docs/simulation.md); what they
-    do is in `contacts`.
+    contacts: `UnilateralContact`s and `CompliantContact`s, with friction (docs/simulation.md); their states are in
+    `contacts`.
 
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
-    sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
-    modes with events in between (`modes`), except with closed loops. friction: a law for it with Stribeck's effect,
-    instead of the model's; its level is that of the speed before the step (rk4: of the speed). `brakes` (nv,), set at
-    any time, is dry friction besides it.
+    sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are modes
+    between events (`modes`), except with closed loops. friction: a law with Stribeck's effect that replaces the
+    model's; its level is that of the speed before the step (rk4: of the present speed). `brakes` (nv,): additional dry
+    friction, settable at any time.
 
     springs: between coordinates of the model (`ElasticSimulator`); implicit like damping.
 
@@ -104,13 +104,13 @@ class Simulator(Checks):
         q = self._bounds.inside(self.model.neutral()) if q is None else q
         rates = {"v": np.zeros(self.model.nv) if v is None else v}
         q, v = states(self.model, positions={"q": q}, rates=rates).arrays
-        q, v = np.array(q), np.array(v)    # never shared, never changed in place
+        q, v = np.array(q), np.array(v)    # neither shared nor changed in place
         if q.ndim != 1:
             raise RbdError(f"a simulator has one state: q has shape {q.shape}, expected ({self.model.nq},)")
         slack = 0.0
         if self._constrained is not None:
             q, v = self._constrained.back(q, v)
-            slack = ACCEPTED    # a start at a limit is moved by as much as closing the loops takes
+            slack = ACCEPTED    # tolerance for a start at a limit that is moved by loop closure
         for i, low, high in self._bounds.positions:
             if not low - slack <= q[i] <= high + slack:
                 raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
@@ -138,8 +138,7 @@ class Simulator(Checks):
 
     @property
     def brakes(self) -> Array:
-        """Friction of brakes (nv,), N m or N: they stop a joint as Coulomb friction does, and hold it up to that load.
-        0, or set to None: released.
+        """Friction of brakes (nv,), N m or N, which acts like Coulomb friction. 0, or set to None: released.
         """
         return _view(self._brakes)
 
@@ -154,24 +153,24 @@ class Simulator(Checks):
 
     @property
     def creeps(self) -> bool:
-        """Whether what dry friction holds creeps: by rk4 with closed loops."""
+        """Whether joints held by dry friction creep: with rk4 and closed loops."""
         return self.integrator == "rk4" and self._constrained is not None
 
     def _level(self, v: Array) -> Array:
-        """Dry friction (nv,) at velocities v, that of brakes included."""
+        """Dry friction (nv,) at velocities v, including brakes."""
         return self._brakes + self._law.level(v)
 
     @property
     def multipliers(self) -> Array:
-        """Multipliers (m,) of the constraints at the last evaluation: moments and forces as their classes say."""
+        """Multipliers (m,) of the constraints at the last evaluation, in the units of their classes."""
         return np.zeros(0) if self._constrained is None else _view(self._constrained.multipliers)
 
     @property
     def contacts(self) -> tuple[ContactState, ...]:
         """Each contact after the last step, in the order given: state, point, normal, force, impulse, gap."""
-        found = {soft: iter(of.states(self._q, self._v)) for soft, of in ((False, self._contacts), (True, self._soft))
+        rest = {soft: iter(of.states(self._q, self._v)) for soft, of in ((False, self._contacts), (True, self._soft))
                  if of is not None}
-        return tuple(next(found[soft]) for soft in self._is_soft)
+        return tuple(next(rest[soft]) for soft in self._is_soft)
 
     @property
     def time(self) -> float:
@@ -195,7 +194,7 @@ class Simulator(Checks):
 
         effort: constant, or a function of `time` (s), evaluated whenever the integrator needs it, at its full order.
         external_wrenches: `{body: (6,)}` or (nb, 6), moment first, on the body, in the frame of the URDF link.
-        Raises `RbdError`, leaving the last finite state, where a state would not be finite.
+        Raises `RbdError` for a non-finite state, and keeps the last finite one.
         """
         given = effort if callable(effort) else self._checked(effort)
         count = step_count(n)
@@ -234,9 +233,9 @@ class Simulator(Checks):
         nodes = iter(NODES[self.integrator])
         soft = None if self._soft is None else self._soft.begin(self._q, self._v, self._implicit)
         if self._modes is not None and (self._rubs or self._bounds.resting):
-            found = self._modes.advance(self._q, self._v, self.time, h, self._smooth_effort(given), wrenches)
-            if found is not None and not self._bounds.any_fast(found[1]):
-                return found
+            end = self._modes.advance(self._q, self._v, self.time, h, self._smooth_effort(given), wrenches)
+            if end is not None and not self._bounds.any_fast(end[1]):
+                return end
 
         def acceleration(q: Array, v: Array) -> Array:
             if not math.isfinite(q @ q + v @ v):
@@ -283,7 +282,7 @@ class Simulator(Checks):
 
     def _smooth_effort(self, given: Array | Callable[[float], ArrayLike],
                        damped: bool = True) -> Callable[[Array, Array, float], Array]:
-        """All efforts but dry friction, by state and time."""
+        """All efforts except dry friction, as a function of state and time."""
         def effort(q: Array, v: Array, t: float) -> Array:
             if not math.isfinite(q @ q + v @ v):
                 self._check_finite(q, v)
@@ -295,7 +294,7 @@ class Simulator(Checks):
 
     def _with_impulses(self, W: Array, q_free: Array, v_free: Array, v: Array) -> tuple[Array, Array]:
         """Positions and velocities after friction, stops and velocity limits; q_free, v_free: without damping and
-        impulses, v: without impulses. What the impulses of others make necessary is added, then all are solved again.
+        impulses, v: without impulses. Boxes are added and all are solved again until no further limit is exceeded.
         """
         boxes = Boxes(self._bounds, self.step_size * self._level(self._v))
         free, q = v, q_free
@@ -313,7 +312,7 @@ class Simulator(Checks):
         h = self.step_size
         if self._implicit or stopped:
             return move(self.model, self._q, h * v)
-        # half of the change of velocity, as if the impulse acted evenly over the step; a resting joint stays put
+        # half of the change of velocity, for impulses acting evenly over the step; a resting joint does not move
         q = move(self.model, q_free, 0.5 * h * (v - v_free))
         at_q, at_v = self._bounds.plain_q, self._bounds.plain_v
         rest = (v[at_v] == 0.0) & (self._v[at_v] == 0.0)

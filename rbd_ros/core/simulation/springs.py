@@ -15,8 +15,8 @@ from ..model.robot_model import RobotModel
 
 
 class ArmSprings:
-    """Efforts, energy, stiffness and damping (nx,), (nx, nx) of all springs at x; `motors` (nm,): where each motor of
-    `actuation` stands in x, a rigid joint's being the joint itself.
+    """Efforts, energy, stiffness and damping (nx,), (nx, nx) of all springs at x; `motors` (nm,): index in x of each
+    motor of `actuation`; for a rigid joint, of the joint.
     """
 
     def __init__(self, actuation: Actuation) -> None:
@@ -35,7 +35,7 @@ class ArmSprings:
         self._second = self.motors[nv:]
 
     def effort(self, x: Array, rate: Array | None) -> Array:
-        """Efforts on all coordinates (nx,); without rates that of damping is left out."""
+        """Efforts on all coordinates (nx,); without rates, those of damping are omitted."""
         actuation = self.actuation
         out = np.zeros(self.size)
         if actuation.series.size:
@@ -44,8 +44,8 @@ class ArmSprings:
             if rate is not None and self._damped:
                 tau = tau + actuation.spring_damping * (rate[m] - rate[s])
             out[s], out[m] = tau, -tau
-        for at, spring in actuation.groups:
-            link, first, second = actuation.variable[at], self._first[at], self._second[at]
+        for joints, spring in actuation.groups:
+            link, first, second = actuation.variable[joints], self._first[joints], self._second[joints]
             theta, sigma = spring.from_motors(x[first], x[second])
             phi = theta - x[link]
             tau = spring.partials(phi, sigma).f
@@ -59,13 +59,13 @@ class ArmSprings:
         total = 0.0
         if actuation.series.size:
             total += float(np.sum(actuation.series_spring.energy(x[self._series_motor] - x[actuation.series])))
-        for at, spring in actuation.groups:
-            theta, sigma = spring.from_motors(x[self._first[at]], x[self._second[at]])
-            total += float(np.sum(spring.energy(theta - x[actuation.variable[at]], sigma)))
+        for joints, spring in actuation.groups:
+            theta, sigma = spring.from_motors(x[self._first[joints]], x[self._second[joints]])
+            total += float(np.sum(spring.energy(theta - x[actuation.variable[joints]], sigma)))
         return total
 
     def stiffness(self, x: Array) -> Array:
-        """∂²energy/∂x² (nx, nx), its negative directions left out, as implicit integration wants it."""
+        """∂²energy/∂x² (nx, nx) without negative directions, for implicit integration."""
         actuation = self.actuation
         out = np.zeros((self.size, self.size))
         if actuation.series.size:
@@ -75,18 +75,18 @@ class ArmSprings:
             return out
         theta, sigma = np.empty((2, actuation.variable.size))
         slope = np.empty_like(theta)
-        for at, spring in actuation.groups:
-            theta[at], sigma[at] = spring.from_motors(x[self._first[at]], x[self._second[at]])
-            slope[at] = spring.reaction_slope(theta[at] - x[actuation.variable[at]], sigma[at])
+        for joints, spring in actuation.groups:
+            theta[joints], sigma[joints] = spring.from_motors(x[self._first[joints]], x[self._second[joints]])
+            slope[joints] = spring.reaction_slope(theta[joints] - x[actuation.variable[joints]], sigma[joints])
         P = variable_partials(actuation, theta - x[actuation.variable], sigma)
         H = np.stack([np.stack([P.p, P.s], -1), np.stack([P.s, slope], -1)], -2)
         values, vectors = np.linalg.eigh(H)
         H = (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
-        for at, spring in actuation.groups:
+        for joints, spring in actuation.groups:
             # (φ, σ) by (q, z₁, z₂)
             J = (np.array([[-1.0, 0.5, 0.5], [0.0, 0.5, -0.5]]) if spring.antagonistic
                  else np.array([[-1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
-            for i in at:
+            for i in joints:
                 c = [actuation.variable[i], self._first[i], self._second[i]]
                 out[np.ix_(c, c)] += J.T @ H[i] @ J
         return out
@@ -97,9 +97,9 @@ class ArmSprings:
         out = np.full(actuation.nv, np.inf)
         s = actuation.series
         out[s] = actuation.series_spring.stiffness(x[self._series_motor] - x[s])
-        for at, spring in actuation.groups:
-            link = actuation.variable[at]
-            theta, sigma = spring.from_motors(x[self._first[at]], x[self._second[at]])
+        for joints, spring in actuation.groups:
+            link = actuation.variable[joints]
+            theta, sigma = spring.from_motors(x[self._first[joints]], x[self._second[joints]])
             out[link] = spring.partials(theta - x[link], sigma).p
         return out
 
@@ -126,8 +126,8 @@ def _ends(actuation: Actuation, motor: int) -> tuple[float | None, float | None]
 
 
 def with_rotors(actuation: Actuation) -> tuple[RobotModel, Friction]:
-    """The robot whose coordinates are x: beside the links a rotor, massless but for its inertia, per motor behind a
-    spring (names as in `motor_names`, with `/motor`); and the friction of links and motors.
+    """The model with coordinates x: the links, and per motor behind a spring a rotor with inertia but no mass (names as
+    in `motor_names`, with `/motor`); and the friction of links and motors.
     """
     model, nv = actuation.model, actuation.nv
     description = model.description
@@ -147,7 +147,7 @@ def with_rotors(actuation: Actuation) -> tuple[RobotModel, Friction]:
     rigid = np.isin(np.arange(nv), actuation.rigid)
 
     def both(link: Array, motors: Array | float) -> Array:
-        """Values of links and of their motors where these are rigidly connected, then of the other motors."""
+        """Values of links including rigidly connected motors, then of the other motors."""
         motors = np.broadcast_to(motors, actuation.nm)
         return np.concatenate([link + np.where(rigid, motors[:nv], 0.0), motors[behind]])
 

@@ -1,14 +1,14 @@
 """Variational integrator with friction, stops, springs and constraints: one step of `Simulator`.
 
-`discrete_mechanics` has its equations. What is not conservative enters them as impulses of the two halves of the step:
+`discrete_mechanics` has its equations. Non-conservative efforts enter them as impulses of the two halves of the step:
 
 - Viscous damping D takes `h D ξ` in all, so that energy lost is work done. The second half takes half of `h D v_1`:
   order 2, and v_1 = v_0/(1 + x + x²/2), x = h d/m, of a mass alone, which decays however stiff D is.
 - Friction, stops and velocity limits have boxes in each half: the first acts on ξ, the second on v_1, so nothing
   creeps.
-- Springs act at the middle. Those too stiff for the step get damping `½ h K h²(4 M + h² K)⁻¹ K` besides, of third
-  order in h, that makes the stiffest act as at the end of the step: their modes die out, and the others hardly notice.
-- Constraints keep `A(q_m) ξ = 0`, with the same impulse in both halves; then the state is projected onto them.
+- Springs act at the middle. Springs too stiff for the step get additional damping `½ h K h²(4 M + h² K)⁻¹ K`, of third
+  order in h, by which the stiffest act as at the end of the step: their modes decay, others are hardly affected.
+- Constraints enforce `A(q_m) ξ = 0`, with equal impulses in both halves; then the state is projected onto them.
 """
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from .constrained_motion import ConstrainedMotion
 from .discrete_mechanics import finish_entry, prepare_entry, solve_entry
 from .springs import ArmSprings
 
-HALVINGS = 8        # of a step whose equations are not solved: at absurd speeds
+HALVINGS = 8        # largest number of halvings of a step without convergence, at absurd speeds
 SPRING_TURNS = 20   # linearisations of springs in one step
 NONE = np.empty((0, 0))
 
 
 class Unsolved(Exception):
-    """The equations of a step have no solution near."""
+    """The equations of a step have no nearby solution."""
 
 
 class Variational:
     """Steps of one robot. friction: level (nv,) of dry friction at velocities, or None. bounds: stops and velocity
-    limits. dissipates: whether steps are given a damping of their own.
+    limits. dissipates: whether steps have additional damping.
     """
 
     def __init__(self, model: RobotModel, friction: Callable[[Array], Array | None], bounds: Bounds,
@@ -54,7 +54,7 @@ class Variational:
         self._damping = np.ascontiguousarray(damping) if damping.any() else NONE
         self._block, self._gravity = model._block, np.zeros(3)
         self._central = constrained is None and not dissipates and _floats_alone(model, friction)
-        if self._central:    # as seen from the centre of mass, nothing falls
+        if self._central:    # no gravity relative to the centre of mass
             self._block = model._block.copy()
             self._gravity = model._block[GRAVITY:GRAVITY + 3].copy()
             self._block[GRAVITY:GRAVITY + 3] = 0.0
@@ -66,7 +66,7 @@ class Variational:
 
     @property
     def momentum(self) -> tuple[Array, Array] | None:
-        """That after the last step, to go back to (None: that of the velocities)."""
+        """Momentum after the last step, for restoring a state (None: that of the velocities)."""
         return self._known
 
     @momentum.setter
@@ -75,8 +75,8 @@ class Variational:
 
     def advance(self, q: Array, v: Array, h: float, effort: Array, wrenches: Any,
                 damping: Array = NONE) -> tuple[Array, Array]:
-        """The state after h (s) under an effort (nv,) and wrenches, with damping (nv, nv) besides the model's;
-        `Unsolved` where there is none.
+        """The state after h (s) under an effort (nv,) and wrenches, with damping (nv, nv) in addition to the model's;
+        raises `Unsolved` without a solution.
         """
         wrench = node_wrenches(self.model, wrenches, None)
         return self._halved(q, v, h, effort, wrench, damping, HALVINGS)
@@ -122,7 +122,7 @@ class Variational:
         q1, xi = ends[1], out[0]
         loads = np.empty((3, n))
         loads[0] = p
-        while True:    # what the impulses of others make necessary is added, then all is solved again
+        while True:    # repeat with added boxes until no further limit is exceeded
             rows = NONE if boxes is None else boxes.rows
             xi[:] = guess
             loads[1] = effort
@@ -162,7 +162,7 @@ class Variational:
 
 
 def _floats_alone(model: RobotModel, friction: Callable[[Array], Array | None]) -> bool:
-    """Whether all links are on one floating base with mass, subject to wrenches and efforts only."""
+    """Whether the robot has one floating base with mass, and is subject to wrenches and efforts only."""
     block = model._block
     rows = [node(i) for i in range(len(model._node_rows))]
     roots = [o for o in rows if block[o + PARENT] < 0]
@@ -175,5 +175,5 @@ def _floats_alone(model: RobotModel, friction: Callable[[Array], Array | None]) 
 
 def _stiff_damping(M: Array, K: Array, h: float) -> Array:
     X = h * h * K
-    found = 0.5 / h * X @ np.linalg.solve(4.0 * M + X, X)
-    return np.asarray(0.5 * (found + found.T))
+    matrix = 0.5 / h * X @ np.linalg.solve(4.0 * M + X, X)
+    return np.asarray(0.5 * (matrix + matrix.T))

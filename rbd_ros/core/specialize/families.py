@@ -102,7 +102,7 @@ def _hybrid_derivatives_of(model: RobotModel, parameters: Parameters) -> Functio
     return Function("qvvv", lambda model: ((model.nv, model.nv),) * 3, run, HybridDerivatives)
 
 
-def _order_of_call(model: RobotModel, q: Any, v: Any, a: Any, higher: Sequence[Any]) -> tuple[Any, Parameters]:
+def _order_of_call(model: RobotModel, q: Any, v: Any, a: Any, *higher: Any) -> tuple[Any, Parameters]:
     return (q, v, a, *higher), (len(higher),)
 
 

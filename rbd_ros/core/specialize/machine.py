@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..kernel_cache import cache_directory, is_own, prepare
+from ..compiled.cache import cache_directory, is_own, prepare
 from .program import NoProgram
 
 KEPT = 400    # pieces of machine code

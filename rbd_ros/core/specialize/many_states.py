@@ -10,13 +10,14 @@ from queue import SimpleQueue
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assign import assign_rows
-from ..compile import COMPILED, kernel, quick_entry
+from ..compiled.assign import assign_rows
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import COMPILED, kernel
 from .llvm import GOOD, NOTHING, WIDTH
 from .machine import Code
 
 if COMPILED:
-    from ..numba_inside import call_at
+    from ..compiled.numba_inside import call_at
 
 Array = NDArray[np.float64]
 ARRAYS = 5             # inputs

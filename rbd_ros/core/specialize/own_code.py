@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
@@ -10,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import UNSUITED
+from ..compiled.entry import UNSUITED
 from ..dynamics.singular import SingularMassMatrix
-from ..errors import RbdError, RbdWarning
-from ..kernel_cache import key_of_core
+from ..errors import RbdError, warn
+from ..compiled.cache import key_of_core
 from ..model.robot_model import RobotModel
-from ..trying import AT_ONCE
+from ..compiled.door import DOORS, NUMBERS
 from .families import FAMILIES, Parameters, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
 from .llvm import printed
 from .machine import code_of, is_kept
 from .many_states import many_states
-from .one_state import LONGEST, function_of
+from .one_state import LONGEST, way_of
 from .program import NoProgram, Program
 
 Array = NDArray[np.float64]
@@ -30,32 +29,24 @@ VARIANTS = 100    # of one function, by its parameters
 REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # what looking at parameters raises
 
 
-class _Singles(dict[str, Callable[..., Any]]):
-    """What calls of one state try. Of functions without own code, which may be imported later, the ordinary entry."""
-
-    def __init__(self, model: RobotModel) -> None:
-        super().__init__()
-        self._model = model
-
-    def __missing__(self, name: str) -> Callable[..., Any]:
-        return self.setdefault(name, partial(AT_ONCE[name], self._model))
-
-
 class OwnCode:
-    """Entries of a specialized model by function name: `single` is tried first, `batch` next (`trying`).
+    """Calls of a specialized model by function name: in `model._ways`, before those of the ordinary model."""
 
-    They take the function's arguments but the model, and return its result, or None where others have to look at them.
-    """
-
-    __slots__ = ("batch", "model", "ordinary", "single", "threads")
+    __slots__ = ("batch", "model", "ordinary", "threads")
 
     def __init__(self, model: RobotModel, ordinary: RobotModel, threads: int) -> None:
         """ordinary: the same robot without code of its own."""
         self.model, self.ordinary, self.threads = model, ordinary, threads
         self.batch = {name: Calls(self, name) for name in (*FUNCTIONS, *FAMILIES)}
-        self.single: dict[str, Callable[..., Any]] = _Singles(model)
-        self.single |= {name: self.batch[name].first_state for name in FUNCTIONS}
-        self.single |= {name: self.batch[name].one_state() for name in FAMILIES}
+        model._ways.extend([None] * len(NUMBERS))
+        for name in FUNCTIONS:
+            self.put(name, self.batch[name].first_state)
+        for name in FAMILIES:
+            self.put(name, self.batch[name].one_state())
+
+    def put(self, name: str, single: Callable[..., Any]) -> None:
+        """Let calls of one state go this way first, then those of batches theirs, all others the ordinary one."""
+        self.model._ways[NUMBERS[name]] = single, self.batch[name], partial(DOORS[name], self.ordinary)
 
     def is_kept(self, name: str) -> bool:
         """Whether the code of this function, without parameters, for batches, is loaded or on disk."""
@@ -66,8 +57,8 @@ class OwnCode:
         name, parameters, function = asked(self.model, text)
         calls = self.batch[name]
         program = cache(partial(calls.program, parameters, function))
-        calls.make_single(parameters, function, program, 3)
-        calls.make_batch(parameters, function, program, 3)
+        calls.make_single(parameters, function, program)
+        calls.make_batch(parameters, function, program)
 
 
 class _Batch:
@@ -110,7 +101,7 @@ class _Batch:
 
 
 class Calls:
-    """Calls of one function: what it returns, None where the ordinary kernels have to look at the call."""
+    """Calls of one function: its result, None if the ordinary kernels have to compute it."""
 
     def __init__(self, own: OwnCode, name: str) -> None:
         self._own, self._name, self._family = own, name, FAMILIES.get(name)
@@ -144,7 +135,7 @@ class Calls:
             function = self._function(parameters)
         except RbdError:    # of the parameters
             return None
-        return self.make_single(parameters, function, partial(self.program, parameters, function), 4)(*arrays)
+        return self.make_single(parameters, function, partial(self.program, parameters, function))(*arrays)
 
     def __call__(self, *inputs: Any) -> Any:
         """A call of a batch."""
@@ -161,7 +152,7 @@ class Calls:
                 function = self._function(parameters)
             except RbdError:
                 return None
-            code = self.make_batch(parameters, function, partial(self.program, parameters, function), 4)
+            code = self.make_batch(parameters, function, partial(self.program, parameters, function))
         ordinary = self._own.ordinary
         return None if code is None else code(arrays, self._own.threads, lambda x: (
             PUBLIC[self._name](ordinary, *x) if self._family is None else self._family.call(ordinary, x, parameters)))
@@ -196,7 +187,7 @@ class Calls:
                   file=sys.stderr, flush=True)
         return program
 
-    def make_single(self, parameters: Parameters, function: Function, program: Callable[[], Program], below: int
+    def make_single(self, parameters: Parameters, function: Function, program: Callable[[], Program]
                     ) -> Callable[..., Any]:
         """Make or load the code for one state, a function of its arrays; without a program, as `make_batch`."""
         model = self._own.model
@@ -209,25 +200,22 @@ class Calls:
             return found
 
         sizes = [model.nq if kind == "q" else model.nv for kind in function.inputs]
-        call: Callable[..., Any] = _nothing if self._family else partial(AT_ONCE[self._name], model)
+        call: Callable[..., Any] = _nothing
         if len(self._singles) < VARIANTS:
             try:
-                call, operations = function_of(f"{self._key(parameters)} single", short, sizes, function.shapes(model),
-                                               function.result)
+                call, operations = way_of(f"{self._key(parameters)} single", short, sizes, function.shapes(model),
+                                          function.result)
                 self.made[parameters] = operations
             except NoProgram as reason:
-                self._without(parameters, str(reason), below + 1)
+                self._without(parameters, str(reason))
             self._singles[parameters] = call
         if self._family is None:
-            self._own.single[self._name] = call
+            self._own.put(self._name, call)
         return call
 
-    def make_batch(self, parameters: Parameters, function: Function, program: Callable[[], Program], below: int
+    def make_batch(self, parameters: Parameters, function: Function, program: Callable[[], Program]
                    ) -> _Batch | None:
-        """Make or load the code for batches; without a program, which is said once, the ordinary kernels compute.
-
-        below: how far the user's call is below this one, for the warning.
-        """
+        """Make or load the code for batches; without a program, which is said once, the ordinary kernels compute."""
         if len(self._batches) >= VARIANTS:
             return None
         code = None
@@ -235,7 +223,7 @@ class Calls:
             code = _Batch(self._own.model, self._key(parameters), function, program)
             self.made[parameters] = code.operations
         except NoProgram as reason:
-            self._without(parameters, str(reason), below + 1)
+            self._without(parameters, str(reason))
         self._batches[parameters] = code
         return code
 
@@ -247,13 +235,12 @@ class Calls:
         names = model.body_names if self._family else ()
         return f"{key_of_core()} {self._name} {parameters} {names} {model._block.tobytes().hex()}"
 
-    def _without(self, parameters: Parameters, reason: str, below: int) -> None:
+    def _without(self, parameters: Parameters, reason: str) -> None:
         self.made.setdefault(parameters, reason)
         if self._own.model.nv and reason not in self._said:
             self._said.add(reason)
-            warnings.warn(f"model '{self._own.model.name}': {reason}; the ordinary kernels compute it", RbdWarning,
-                          stacklevel=below + 1)
+            warn(f"model '{self._own.model.name}': {reason}; the ordinary kernels compute it")
 
 
 def _nothing(*_: Any) -> None:
-    """Of functions with parameters that have no code."""
+    """The way of functions without code for one state."""

@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..compile import Entry
+from ..compiled.entry import Entry
 
 _ROOT = __package__.rpartition(".")[0]    # the core
 

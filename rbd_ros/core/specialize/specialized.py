@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from ..compile import COMPILED
+from ..compiled.kernel import COMPILED
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from ..model.scalars import step_count
@@ -68,6 +68,7 @@ def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 
     for field in dataclasses.fields(RobotModel):    # to touch `__dict__` would slow down each look at `model` (`kept`)
         object.__setattr__(made, field.name, getattr(model, field.name))
     object.__setattr__(made, "_work", made._new_work())
+    object.__setattr__(made, "_ways", [])
     ordinary = model._specialized.ordinary if isinstance(model, SpecializedModel) else model
     object.__setattr__(made, "_specialized", OwnCode(made, ordinary, step_count(threads)))
     for each in [functions] if isinstance(functions, str) else functions:

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import quick_entry
-from ..exact import exact
+from ..compiled.entry import quick_entry
+from ..compiled.exact import exact
 from ..model.block import size_v
 from ..motion.continuity import follows
 from ..motion.cycle import clipped, followed, picked

@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..actuation.spring_kernels import deflection, spring
-from ..compile import quick_entry, sweep
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import sweep
 from ..derivatives.second_time_derivatives import second_order_recursion
 from ..derivatives.time_derivatives import has_varying
-from ..exact import exact
+from ..compiled.exact import exact
 from ..model.block import all_finite, size_v
 from ..model.configuration import positions_valid
 

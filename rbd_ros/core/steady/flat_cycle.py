@@ -6,8 +6,8 @@ heard, limits of their efforts, the last one, and what this call makes.
 """
 from __future__ import annotations
 
-from ..compile import quick_entry
-from ..exact import exact
+from ..compiled.entry import quick_entry
+from ..compiled.exact import exact
 from ..model.block import size_v
 from . import flat
 from .cycle_kernel import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import quick_entry
-from ..exact import exact
+from ..compiled.entry import quick_entry
+from ..compiled.exact import exact
 
 CLOCK = ("advance", "step", "interval", "count", "advances", "offset", "until", "rate", "highest", "highest_before")
 TRANSIT = ("least", "least_before", "until")

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import quick_entry, sweep
+from ..compiled.entry import quick_entry
+from ..compiled.kernel import sweep
 from ..dynamics.inverse import inverse_dynamics_recursion
-from ..exact import exact
+from ..compiled.exact import exact
 from ..model.block import OWNER, all_finite, first_position, first_velocity, node, node_count, size_v
 from ..model.configuration import between_node, positions_valid
 

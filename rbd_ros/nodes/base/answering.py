@@ -1,4 +1,4 @@
-"""Service responses for invalid requests and for defects; neither ends a node."""
+"""Service responses for invalid requests and for program errors; neither ends a node."""
 from __future__ import annotations
 
 import traceback
@@ -12,7 +12,7 @@ from ...core.errors import RbdError
 def answered(log: Any, counts: Counter[str], name: str, answer: Callable[[], None], response: Any) -> Any:
     """The response filled by `answer`; if that raises, a new response of its type with the error.
 
-    counts: `refused` of requests, `defects` of the program.
+    counts: `refused` requests, `defects` (program errors).
     """
     try:
         answer()
@@ -25,4 +25,4 @@ def answered(log: Any, counts: Counter[str], name: str, answer: Callable[[], Non
         counts["defects"] += 1
         message = f"the server failed with {type(error).__name__} ({error}); see its log"
         log.error(f"{name} failed, please report it:\n{traceback.format_exc()}")
-    return type(response)(success=False, message=message)    # without what may have been filled in already
+    return type(response)(success=False, message=message)    # without partially filled fields

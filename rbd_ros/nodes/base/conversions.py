@@ -1,4 +1,4 @@
-"""Messages → plain values."""
+"""Conversion of messages to plain values."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from ...runtime.inputs.trajectory_points import Point
 
 
 def reading(kind: type, plain: Callable[[Any], Any] = lambda message: message) -> Callable[[bytes], Any]:
-    """What makes a message of its bytes, and plain values of that; raises `Malformed`."""
+    """Decoder of serialized messages, followed by the conversion `plain`; raises `Malformed`."""
     def read(data: bytes) -> Any:
         try:
             return plain(deserialize_message(data, kind))
@@ -34,7 +34,7 @@ def nanoseconds(stamp: Any) -> int:
 
 
 def fields_of(message: Any) -> Fields:
-    """What a sensor_msgs/JointState holds."""
+    """Fields of a sensor_msgs/JointState."""
     stamp = message.header.stamp
     return Fields(stamp.sec, stamp.nanosec, message.name, message.position, message.velocity, message.effort)
 
@@ -51,15 +51,15 @@ def named_wrenches(message: Any) -> list[tuple[str, list[float]]]:
 
 
 def put_wrench(message: Any, wrench: Any) -> None:
-    """[moment, force] into a geometry_msgs/Wrench, which has the force first."""
+    """Write [moment, force] into a geometry_msgs/Wrench, which has the force first."""
     for part, values in ((message.torque, wrench[:3]), (message.force, wrench[3:])):
         part.x, part.y, part.z = (float(value) for value in values)
 
 
 def wrenches(items: Any) -> list[tuple[str, list[float]]]:
     """(body, [moment, force]) of each rbd_interfaces/NamedWrench: messages put the force first, the library second."""
-    found = []
+    pairs = []
     for item in items:
         moment, force = item.wrench.torque, item.wrench.force
-        found.append((item.body, [moment.x, moment.y, moment.z, force.x, force.y, force.z]))
-    return found
+        pairs.append((item.body, [moment.x, moment.y, moment.z, force.x, force.y, force.z]))
+    return pairs

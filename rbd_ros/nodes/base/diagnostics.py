@@ -10,8 +10,8 @@ from rclpy.node import Node
 
 def diagnostic_array(node: Node, text: str, active: bool, report: Mapping[str, Any],
                      notice: str = "") -> DiagnosticArray:
-    """One status named after the node. ERROR: not configurable or stopped; WARN: not active, without inputs, or there
-    is a notice.
+    """One status named after the node. ERROR: configuration failed, or stopped; WARN: inactive, without inputs, or with
+    a notice.
     """
     status = DiagnosticStatus(name=node.get_fully_qualified_name(), message=text, level=DiagnosticStatus.OK)
     mode = report.get("mode")

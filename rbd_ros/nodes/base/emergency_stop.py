@@ -1,4 +1,4 @@
-"""~/emergency_stop and ~/reset of a torque node; a stop is received during any other activity of the node."""
+"""~/emergency_stop and ~/reset of a torque node; stops are received during all other activity of the node."""
 from __future__ import annotations
 
 import time
@@ -14,41 +14,41 @@ from .model_node import LATCHED
 from .rclpy_inside import LentGroup, take
 
 TOPIC = "~/emergency_stop"
-STOPS = QoSProfile(depth=100)    # a stop that the next message releases at once is a stop all the same
+STOPS = QoSProfile(depth=100)    # deep enough that no stop is overwritten by later messages
 UNRELIABLE = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
-LOOK = 0.25                      # s between looks for publishers that latch, by `take`
+LOOK = 0.25                      # s between checks for latching publishers, by `take`
 
 
 class EmergencyStop:
     """Emergency stop of a torque node, and service `~/reset`, which releases it.
 
-    Every message with true counts, whatever the QoS of its publisher; what is false is not heard. A stop holds from the
-    first message on: before a configuration, and through cleanup.
+    Every message with true is a stop, for any QoS of its publisher; false is ignored. A stop holds from its message on,
+    also before configuration and through cleanup.
     """
 
     def __init__(self, node: Any) -> None:
         self._node, self._held = node, False
-        self.group = LentGroup()    # the control loop, while there is one, hears stops: it never waits for long
+        self.group = LentGroup()    # served by the control loop, if there is one, because it never waits for long
         self._looked, self._latches = 0.0, False
         self._subscriptions: list[Any] = []
         self._listen(STOPS, callback_group=self.group,
                      qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        self._listen(UNRELIABLE, callback_group=self.group)    # the other one does not lose what reliable ones send
+        self._listen(UNRELIABLE, callback_group=self.group)    # the reliable one loses no messages
 
     def set_up(self) -> None:
-        """The node has a controller now."""
+        """Start to act on the controller after configuration."""
         if self._held:
             self._node.controller.safety.stop()
         self._node.serve(Trigger, "~/reset", self._on_reset)
 
     def tear_down(self) -> None:
-        """It will not have it any longer."""
+        """Stop to act on the controller, at cleanup."""
         if self._node.controller is not None:
             self._held = self._node.controller.safety.latched
 
     def hear_latched(self) -> None:
-        """Where a publisher latches its stops, hear the one from before, too: that takes another subscription, which
-        other publishers would warn of.
+        """Receive the latched stop of a publisher, too. This takes a further subscription, only made for latching
+        publishers, because others would warn of incompatible QoS.
         """
         self._looked = time.monotonic()
         if not self._latches and any(publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
@@ -62,7 +62,7 @@ class EmergencyStop:
             **options))
 
     def take(self) -> None:
-        """Take waiting messages, in the thread of an executor that is busy with one of its callbacks."""
+        """Take waiting messages in the thread of an executor during a long callback."""
         if time.monotonic() - self._looked > LOOK:
             self.hear_latched()
         for subscription in self._subscriptions:

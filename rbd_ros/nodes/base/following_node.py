@@ -1,11 +1,11 @@
 """Base class of nodes that follow references.
 
-Beside the topics of `torque_node`:
+In addition to the topics of `torque_node`:
   ~/reference           rbd_interfaces/JointReference, in, best effort: a stream of desired states
   ~/joint_trajectory    trajectory_msgs/JointTrajectory, in: interpolated, see the node. Without points: stop here, and
                         stay
-  ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: what the surroundings exert on the robot
-The newest reference or trajectory counts.
+  ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: wrenches of the environment on the robot
+The newest reference or trajectory is followed.
 """
 from __future__ import annotations
 

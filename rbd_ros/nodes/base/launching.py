@@ -1,4 +1,4 @@
-"""Common parts of launch files: shared arguments, and their use for nodes."""
+"""Common parts of launch files: shared arguments, and node factories."""
 from __future__ import annotations
 
 from typing import Any
@@ -55,12 +55,12 @@ SHARED: dict[str, dict[str, Any]] = {
 
 
 def declare(*names: str) -> list[DeclareLaunchArgument]:
-    """These of the shared arguments."""
+    """Declarations of the named shared arguments."""
     return [DeclareLaunchArgument(name, **SHARED[name]) for name in names]
 
 
 def config(name: str) -> PathJoinSubstitution:
-    """A file of this package's folder config."""
+    """Path of a file in this package's folder config."""
     return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
 
 
@@ -70,13 +70,13 @@ def typed(name: str, kind: type) -> dict[str, ParameterValue]:
 
 
 def topic(name: str) -> tuple[str, LaunchConfiguration]:
-    """A remapping of this topic to what the argument of the same name says."""
+    """Remapping of this topic to the value of the launch argument of the same name."""
     return name, LaunchConfiguration(name)
 
 
 def node_rviz(wanted: Any, frame: Any, joint_states: Any = "joint_states",
               robot_description: Any = "robot_description", **parameters: Any) -> Node:
-    """RViz on these topics, if wanted; frame: the link that stands still."""
+    """RViz on these topics, if `wanted`; frame: the fixed frame."""
     return Node(package="rviz2", executable="rviz2", name="rviz2", output="log",
                 parameters=[parameters] if parameters else None,
                 arguments=["-d", config("rbd_ros.rviz"), "-f", frame],
@@ -85,7 +85,7 @@ def node_rviz(wanted: Any, frame: Any, joint_states: Any = "joint_states",
 
 
 def node_state_publisher(wanted: Any, description_file: Any, **parameters: Any) -> Node:
-    """robot_state_publisher for RViz, of a simulated robot, if wanted."""
+    """robot_state_publisher of a simulated robot, for RViz, if `wanted`."""
     description = ParameterValue(Command(["xacro ", description_file]), value_type=str)
     return Node(package="robot_state_publisher", executable="robot_state_publisher", name="robot_state_publisher",
                 output="log", parameters=[{"robot_description": description, **parameters}],
@@ -93,7 +93,7 @@ def node_state_publisher(wanted: Any, description_file: Any, **parameters: Any) 
 
 
 def secured(context: Any, node: str, security: str, keystore: str, enclave: str) -> dict[str, Any]:
-    """Arguments of `Node` by the launch arguments of these names: the enclave, and that its keys are required."""
+    """Arguments of `Node` for security, from the launch arguments of these names: enclave, and enforced keys."""
     value = {name: LaunchConfiguration(name).perform(context) for name in (security, keystore, enclave)}
     if value[security] != "true":
         return {}

@@ -1,4 +1,4 @@
-"""Requests for a change of state that a life-cycle node cannot fulfil."""
+"""Rejection of life-cycle transitions that are impossible in the present state."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from .rclpy_inside import guard_service
 
 
 def refuse_impossible_transitions(node: LifecycleNode) -> None:
-    """Answer a transition that the present state does not have with `success: false`, as nodes in C++ do.
+    """Answer an impossible transition with `success: false`, as nodes in C++ do.
 
-    rclpy raises an error there, which ends the process: activating an active torque node would let go of the arm.
+    rclpy raises an error instead, which ends the process: activating an active torque node would drop the arm.
     """
     guard_service(node, (ChangeState,), lambda change: _refusing(node, change))
 

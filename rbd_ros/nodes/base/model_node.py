@@ -14,7 +14,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
-from ...core.compile import COMPILED, is_cached
+from ...core.compiled.entry import is_cached
+from ...core.compiled.kernel import COMPILED
 from ...core.errors import RbdError
 from ...core.model.files.xml_tree import read_text
 from ...core.model.robot_model import RobotModel
@@ -38,8 +39,8 @@ WAITING = "waiting for robot_description"
 
 
 class ModelNode(LifecycleNode):
-    """Base class. A subclass has a `table` of parameters, the node's and those of its `logic`, and implements `set_up`,
-    `tear_down` and what follows.
+    """Base class. A subclass has a `table` of all parameters, including those of its `logic`, and implements `set_up`,
+    `tear_down` and the other methods of the first section.
     """
 
     table: Table
@@ -51,19 +52,19 @@ class ModelNode(LifecycleNode):
         refuse_impossible_transitions(self)
         parameters.declare(self, self.table)
         parameters.on_change(self, self.table, self._check_parameters, self._apply_parameters)
-        self.model: RobotModel | None = None    # from configuration to cleanup
+        self.model: RobotModel | None = None    # set from configuration to cleanup
         self.active = False
         self.status = WAITING
-        self.most_bytes = 0                     # of a message; from configuration on
-        self.lock = threading.RLock()           # of the logic, held by every callback that touches it
+        self.most_bytes = 0                     # largest size of a message; set at configuration
+        self.lock = threading.RLock()           # guards the logic, held by every callback that uses it
         self.steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.seldom = Seldom(self.get_logger())
-        self.undo: list[Callable[[], Any]] = []    # what takes back the configuration, run from the last to the first
-        self._description = ""      # the last one on the topic
-        self._loaded = ""           # the one that the model comes from
-        self._given = False         # whether parameters give it
+        self.undo: list[Callable[[], Any]] = []    # callbacks that undo the configuration, run in reverse order
+        self._description = ""      # last description on the topic
+        self._loaded = ""           # description of the present model
+        self._given = False         # whether the description comes from parameters
         self.ending: Callable[[], bool] = lambda: False    # whether the process is about to end
-        self._ended = False                        # by the transition `cleanup` or `shutdown`: no autostart any more
+        self._ended = False                        # by transition `cleanup` or `shutdown`: no further autostart
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._descriptions = self.listen(String, "robot_description", self._on_description, LATCHED, LONGEST,
                                          read_description)
@@ -72,20 +73,20 @@ class ModelNode(LifecycleNode):
         self.create_timer(1.0, self._publish_diagnostics, clock=self.steady)
 
     def get_logger(self) -> Any:
-        return getattr(self, "_log", None) or super().get_logger()    # rclpy asks for it while it makes the node
+        return getattr(self, "_log", None) or super().get_logger()    # called by rclpy during construction
 
     # ---- for subclasses
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of the logic, of all parameters of the node."""
+        """The parameters of the logic, selected from all parameters of the node."""
         return select(self.logic, values)
 
     def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
-        """The model of a URDF text or path, and warnings about it."""
+        """The model of a URDF text or path, and warnings."""
         return load_model(values, description)
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        """Make logic and entities from validated parameters; `RbdError` refuses the configuration."""
+        """Create logic and entities from validated parameters; an `RbdError` makes the configuration fail."""
 
     def tear_down(self) -> None:
         """Release the logic, after the entities were destroyed."""
@@ -101,21 +102,21 @@ class ModelNode(LifecycleNode):
         return {}
 
     def look_around(self, now: float) -> str:
-        """Notices about other nodes, for /diagnostics; called once a second, at `now` (s, steady)."""
+        """Notices about other nodes, for /diagnostics; called once per second, at `now` (s, steady)."""
         return ""
 
     def on_defect(self, trace: str) -> None:
-        """Deal with an exception in the callback of a subscription; by default it ends the process."""
+        """Handle an exception in a subscription's callback; by default it ends the process."""
         raise
 
     def on_rejected(self, error: Rejected) -> None:
-        """Count and log a message that is too large, or none; under the lock."""
+        """Count and log a too large or malformed message; called under the lock."""
         self.seldom.warning("rejected", f"input rejected: {error}")
 
     def listen(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile, most: int,
                read: Callable[[bytes], Any] | None = None, parameter: str = "", **options: Any) -> Any:
-        """A subscription that refuses what is larger than `most` bytes, which that parameter says, before anything is
-        read. read: makes of the bytes what `callback` takes; raises `Rejected`.
+        """A subscription that rejects messages larger than `most` bytes (the value of `parameter`) before decoding.
+        read: decodes bytes to the argument of `callback`; raises `Rejected`.
         """
         read = read or reading(kind)
         name = self.resolve_topic_name(topic)
@@ -134,7 +135,9 @@ class ModelNode(LifecycleNode):
 
     def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile,
                   **options: Any) -> Any:
-        """A subscription under the lock, until cleanup, with QoS that parameters can override. options: of `listen`."""
+        """A subscription until cleanup, called under the lock, with QoS overridable by parameters. options: of
+        `listen`.
+        """
         def locked(message: Any) -> None:
             with self.lock:
                 self.guarded(lambda: callback(message))
@@ -143,28 +146,28 @@ class ModelNode(LifecycleNode):
 
     def subscribe_unlocked(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile,
                            most: int = 0, parameter: str = "input_limits.bytes", **options: Any) -> Any:
-        """The same without the lock."""
-        made = self.listen(kind, topic, callback, qos, most or self.most_bytes, parameter=parameter,
+        """`subscribe` without the lock."""
+        subscription = self.listen(kind, topic, callback, qos, most or self.most_bytes, parameter=parameter,
                            qos_overriding_options=QoSOverridingOptions.with_default_policies(), **options)
-        self.undo.append(lambda: self.destroy_subscription(made))
-        return made
+        self.undo.append(lambda: self.destroy_subscription(subscription))
+        return subscription
 
     def guarded(self, call: Callable[[], None]) -> None:
-        """Call it; an exception is a defect."""
+        """Call `call`, and treat exceptions as defects."""
         try:
             call()
         except Exception:
             self.on_defect(traceback.format_exc())
 
     def serve(self, kind: type, name: str, callback: Callable[..., Any]) -> None:
-        """A service until cleanup."""
-        made = self.create_service(kind, name, callback)
-        self.undo.append(lambda: self.destroy_service(made))
+        """Offer a service until cleanup."""
+        service = self.create_service(kind, name, callback)
+        self.undo.append(lambda: self.destroy_service(service))
 
     # ---- start and end
 
     def start(self) -> None:
-        """Configure and activate, if that is wanted and there is a robot description."""
+        """Configure and activate if parameter `autostart` is set and there is a robot description."""
         values = parameters.read(self, self.table)
         if values["autostart"] is not True:
             self.status = "not configured"
@@ -177,7 +180,7 @@ class ModelNode(LifecycleNode):
             self.get_logger().info(f"waiting for a robot description on {self.resolve_topic_name('robot_description')}")
 
     def stop(self) -> None:
-        """Before the process ends."""
+        """Release everything before the process ends."""
         self._clean_up()
 
     def _on_description(self, text: str) -> None:
@@ -189,7 +192,7 @@ class ModelNode(LifecycleNode):
         self._start_late()
 
     def mounting_changed(self) -> None:
-        """A transform has come that the configuration may have waited for."""
+        """Retry a configuration that waits for a static transform."""
         self._start_late()
 
     def _start_late(self) -> None:
@@ -206,7 +209,7 @@ class ModelNode(LifecycleNode):
             self.status = f"configuration failed: {error}"
             self.get_logger().error(self.status)
             return TransitionCallbackReturn.FAILURE
-        except Exception:    # rclpy would swallow it
+        except Exception:    # rclpy would discard it
             self.get_logger().error(traceback.format_exc())
             raise
         return TransitionCallbackReturn.SUCCESS

@@ -1,4 +1,4 @@
-"""Messages and services of optional packages, loaded on demand of a parameter."""
+"""Messages and services of optional packages, imported only if a parameter needs them."""
 from __future__ import annotations
 
 import importlib
@@ -8,7 +8,8 @@ from ...core.errors import RbdError
 
 
 def interface_type(use: str, package: str, kind: str, name: str) -> Any:
-    """The class of a message or service (`kind`: msg, srv) that not every user needs; `use` says what needs it."""
+    """The class of an optional message or service (`kind`: msg, srv); `use`: the feature that needs it, for the error.
+    """
     try:
         return getattr(importlib.import_module(f"{package}.{kind}"), name)
     except ImportError:

@@ -36,7 +36,7 @@ MODEL_NODE_TABLE: Table = (
 
 
 def declare(node: Node, table: Table) -> None:
-    """Declare every row. Types are checked by the table, so that `5` is as good as `5.0` and `[5.0, 5.0]`."""
+    """Declare all rows. Types are checked by the table, which accepts `5`, `5.0` and `[5.0, 5.0]` alike."""
     _refuse_unknown_types(node)
     for row in table:
         if not node.has_parameter(row.name):
@@ -50,7 +50,7 @@ def declare(node: Node, table: Table) -> None:
 def misspelt(given: Iterable[str], table: Table) -> list[str]:
     """Warnings for misspelt parameter names, which ROS ignores silently.
 
-    Names that are like no row are taken for those of other nodes, which often share a file.
+    Names dissimilar to all rows are assumed to belong to other nodes, which often share a file.
     """
     rows = [row.name for row in table]
     near = {name: get_close_matches(name, rows, n=1, cutoff=0.9) for name in given if name not in rows}
@@ -58,19 +58,19 @@ def misspelt(given: Iterable[str], table: Table) -> list[str]:
 
 
 def read(node: Node, table: Table) -> dict[str, Any]:
-    """The present values, not yet validated."""
+    """The present values, unvalidated."""
     return {row.name: node.get_parameter(row.name).value for row in table}
 
 
 def on_change(node: Node, table: Table, check: Callable[[Mapping[str, Any]], Any], apply: Callable[[], None]) -> None:
-    """Call `check` with all values before a change, and refuse it with the text of its `RbdError`; then `apply`."""
+    """Call `check` with all values before a change, which its `RbdError` rejects; then call `apply`."""
     names = {row.name for row in table}
 
     def before(changes: list[RosParameter]) -> SetParametersResult:
-        own = {change.name: change.value for change in changes if change.name in names}
-        if own:
+        accepted = {change.name: change.value for change in changes if change.name in names}
+        if accepted:
             try:
-                check(read(node, table) | own)
+                check(read(node, table) | accepted)
             except RbdError as error:
                 return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
@@ -84,15 +84,15 @@ def on_change(node: Node, table: Table, check: Callable[[Mapping[str, Any]], Any
 
 
 def _refuse_unknown_types(node: Node) -> None:
-    """Refuse a parameter of a type that ROS does not have; rclpy raises an error there, which ends the process."""
+    """Reject parameters of types unknown to ROS; rclpy raises an error for them, which ends the process."""
     guard_service(node, (SetParameters, SetParametersAtomically), _refusing)
 
 
 def _refusing(change: Callable[..., Any]) -> Callable[..., Any]:
-    known = {kind.value for kind in RosParameter.Type}
+    types = {kind.value for kind in RosParameter.Type}
 
     def answer(request: Any, response: Any) -> Any:
-        wrong = [item for item in request.parameters if item.value.type not in known]
+        wrong = [item for item in request.parameters if item.value.type not in types]
         if not wrong:
             return change(request, response)
         result = SetParametersResult(successful=False, reason=f"parameter '{wrong[0].name}' is of type "

@@ -1,7 +1,6 @@
 """Uses of rclpy internals without a public interface: each with its reason and its fallback.
 
-Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference, and the same in 9.1.2 (Kilted); another version has to be
-looked at.
+Verified with the sources of rclpy 7.1.5 (Jazzy) and 9.1.2 (Kilted); other versions have to be checked.
 
 | here | in rclpy | without it |
 |---|---|---|
@@ -33,11 +32,11 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 MULTI_THREADED = "multi_threaded"
-THREADS = 16    # more than callbacks ever run at once: while one waits for a thread, this executor spins without pause
+THREADS = 16    # more than concurrent callbacks: while a callback waits for a thread, this executor spins busily
 
 
 class Unread:
-    """A message as bytes that is longer than its subscription allows: only its length is known."""
+    """Placeholder of a message longer than its subscription allows, with only its length."""
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -48,8 +47,8 @@ class Unread:
 
 def bounded(node: Node, kind: type, topic: str, callback: Callable[[Any, Any], None], qos: Any, most: int,
             **options: Any) -> Any:
-    """A subscription whose callback gets messages as bytes, and their info. Those of more than `most` bytes are not
-    read: it gets an `Unread`, or, from an executor that is not of `make_executor`, all the bytes.
+    """A subscription whose callback takes serialized messages and their info. A message of more than `most` bytes is
+    not read: the callback gets an `Unread`, or, with an executor other than by `make_executor`, all bytes.
     """
     made: Any = node.create_subscription(kind, topic, callback, qos, raw=True, **options)    # type: ignore[arg-type]
     made.most = most
@@ -69,13 +68,13 @@ class _Bytes(ctypes.Structure):    # rcutils_uint8_array_t
             _rcl[1].rcutils_uint8_array_fini(ctypes.byref(self))
 
 
-class _Info(ctypes.Structure):    # the beginning of rmw_message_info_t, and more room than the rest needs
+class _Info(ctypes.Structure):    # first fields of rmw_message_info_t, with ample room for the others
     _fields_ = [("source_timestamp", ctypes.c_int64), ("received_timestamp", ctypes.c_int64),
                 ("rest", ctypes.c_char * 240)]
 
 
 class _Room(threading.local):
-    """Where a thread takes bytes to; kept, as new memory costs more than copying into it."""
+    """Receive buffer of a thread, reused because allocation costs more than copying."""
 
     def __init__(self) -> None:
         self.bytes, self.info = _Bytes(), _Info()
@@ -85,7 +84,7 @@ class _Room(threading.local):
                                              ctypes.byref(_rcl[1].rcutils_get_default_allocator()))
 
     def shrink(self) -> None:
-        """Give memory back of which there is more than usual."""
+        """Release an unusually large buffer."""
         if self.bytes.capacity > MOST_ROOM:
             self.__init__()    # type: ignore[misc]
 
@@ -95,7 +94,7 @@ NOTHING_TAKEN = 401                    # RCL_RET_SUBSCRIPTION_TAKE_FAILED
 
 
 def _load() -> tuple[Any, Any] | None:
-    """The function of rcl, called without the interpreter's lock, and library rcutils; None where there are none."""
+    """The function of rcl, called without the interpreter's lock, and library rcutils; None if missing."""
     try:
         take_bytes = ctypes.CDLL("librcl.so").rcl_take_serialized_message
         rcutils = ctypes.CDLL("librcutils.so")
@@ -111,13 +110,14 @@ _room = _Room()
 
 
 def take(subscription: Any) -> Any:
-    """(message, info) of what waits longest in a subscription, in the thread of the caller; None if nothing does."""
+    """(message, info) of the oldest waiting message of a subscription, in the caller's thread; None without messages.
+    """
     with subscription.handle:
         return _taken(subscription)
 
 
 def _taken(subscription: Any) -> Any:
-    """The same within a `with` of its handle."""
+    """`take` within a `with` of the subscription's handle."""
     most = getattr(subscription, "most", None)
     if most is None or _rcl is None:
         return subscription.handle.take_message(subscription.msg_type, subscription.raw)
@@ -137,37 +137,37 @@ def _taken(subscription: Any) -> Any:
 
 
 def take_answer(client: Any, pending: Any) -> Any:
-    """The answer of a service to the request `pending`, None if it is not there; answers to others are dropped."""
+    """The answer of a service to the request `pending`, None if not yet there; other answers are dropped."""
     with client.handle:
         header, answer = client.handle.take_response(client.srv_type.Response)
     if header is None:
         return None
     try:
-        found = client.get_pending_request(header.request_id.sequence_number)
+        answered = client.get_pending_request(header.request_id.sequence_number)
     except KeyError:
         return None
-    return answer if found is pending else None
+    return answer if answered is pending else None
 
 
 def guard_service(node: Node, kinds: tuple[type, ...],
                   guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Wrap the callbacks of those services that rclpy gave the node itself, by their types."""
+    """Wrap the callbacks of rclpy's built-in services of a node, selected by type."""
     for service in node.services:
         if service.srv_type in kinds:
             service.callback = guard(service.callback)
 
 
 def overrides(node: Node) -> dict[str, Any]:
-    """The parameters that the node was started with, declared or not."""
-    found: dict[str, Any] = getattr(node, "_parameter_overrides", {})
-    return found
+    """The parameter overrides of the node, declared or not."""
+    values: dict[str, Any] = getattr(node, "_parameter_overrides", {})
+    return values
 
 
 class Stop(Future):
     """Future that ends the executor waiting for it. For one call of `spin_until_future_complete` only.
 
-    rclpy adds the same callback, which wakes the executor, before the first and then at every spin: hundreds a second,
-    for ever, and all of them run when the future is done. One is enough.
+    rclpy adds the same callback, which wakes the executor, at every spin: hundreds per second, which all run when the
+    future is done. This class keeps one.
     """
 
     _woken = False
@@ -179,7 +179,7 @@ class Stop(Future):
 
 
 class OneThreadGroup(ReentrantCallbackGroup):
-    """Callback group whose entities only one thread executes."""
+    """Callback group whose entities are executed by one thread only."""
 
     thread: int | None = None
 
@@ -188,19 +188,19 @@ class OneThreadGroup(ReentrantCallbackGroup):
 
 
 class LentGroup(OneThreadGroup):
-    """The same; while there is no such thread, all do."""
+    """`OneThreadGroup` that any executor serves while there is no such thread."""
 
     def can_execute(self, entity: Any) -> bool:
         return self.thread is None or super().can_execute(entity)
 
 
 class BoundedExecutor(SingleThreadedExecutor):
-    """Takes the messages of `bounded` subscriptions as `take` does."""
+    """Executor that takes messages of `bounded` subscriptions by `take`."""
 
     def _take_subscription(self, sub: Any) -> Any:
         if not hasattr(sub, "most"):
             return super()._take_subscription(sub)
-        with suppress(rclpy_implementation.InvalidHandle):    # destroyed meanwhile
+        with suppress(rclpy_implementation.InvalidHandle):    # destroyed concurrently
             taken = take(sub)
             if taken is not None:
                 return partial(_call, sub.callback, taken)
@@ -212,7 +212,7 @@ async def _call(callback: Callable[[Any, Any], None], taken: tuple[Any, Any]) ->
 
 
 class GroupExecutor(BoundedExecutor):
-    """Executes those entities of a node that belong to some groups. The node stays with its main executor."""
+    """Executes the entities of a node that belong to some groups. The node stays with its main executor."""
 
     def __init__(self, node: Node, groups: Sequence[OneThreadGroup]) -> None:
         super().__init__(context=node.context)
@@ -226,8 +226,8 @@ class GroupExecutor(BoundedExecutor):
 
 
 class ThreadlessGroup(ReentrantCallbackGroup):
-    """Callback group that no executor looks at. Nor at the QoS events of its subscriptions: it would wake for each of
-    their messages.
+    """Callback group ignored by all executors, including the QoS events of its subscriptions: an executor would wake
+    for each of their messages.
     """
 
     def can_execute(self, entity: Any) -> bool:
@@ -235,10 +235,10 @@ class ThreadlessGroup(ReentrantCallbackGroup):
 
 
 class Waiting:
-    """A wait set around some subscriptions, services and clients alone, for one thread, within a `with` of this.
+    """Wait set of some subscriptions, services and clients, for one thread, used in a `with` statement.
 
-    `events`, called now and then, executes what there is of their QoS events: to wait for these would cost each message
-    some µs. wakes: whether `wake` ends a wait, from any thread.
+    Call `events` occasionally to execute pending QoS events: waiting for them would cost some µs per message. wakes:
+    whether `wake`, from any thread, ends a wait.
     """
 
     def __init__(self, context: Any, subscriptions: Sequence[Any], services: Sequence[Any] = (),
@@ -258,7 +258,7 @@ class Waiting:
 
     def __enter__(self) -> Waiting:
         for each in (self._context, *self.subscriptions, *self.services, *self.clients):
-            self._stack.enter_context(each.handle)    # they exist as long as this is used
+            self._stack.enter_context(each.handle)    # keeps the entities alive
         for event in self._events:
             self._stack.enter_context(event)
         if self._guard is not None:
@@ -273,7 +273,7 @@ class Waiting:
         self._stack.close()
 
     def wait(self, timeout: float) -> None:
-        """Until there is a message, a request or an answer, or for `timeout` s."""
+        """Wait for a message, a request or an answer, for at most `timeout` s."""
         waiting = self._set
         waiting.clear_entities()
         for handle in self._handles:
@@ -292,7 +292,7 @@ class Waiting:
             self._guard.trigger_guard_condition()
 
     def events(self) -> None:
-        """Execute the callbacks of QoS events that have come."""
+        """Execute the callbacks of pending QoS events."""
         if not self._events:
             return
         self._event_set.clear_entities()
@@ -301,37 +301,37 @@ class Waiting:
         self._event_set.wait(0)
         for event in [each for each in self._events if each.is_ready(self._event_set)]:
             with suppress(StopIteration):
-                event.execute(event.take_data()).send(None)    # a coroutine that waits for nothing
+                event.execute(event.take_data()).send(None)    # a coroutine without awaits
 
     def take(self, subscription: Any) -> Any:
-        """(message, info) of what waits longest in a subscription, None if nothing does."""
+        """(message, info) of the oldest waiting message of a subscription, None without messages."""
         return _taken(subscription)
 
     def serve(self, service: Any) -> bool:
-        """Answer the request that waits longest at a service; whether there was one."""
+        """Answer the oldest waiting request of a service; returns whether there was one."""
         request, header = service.handle.service_take_request(service.srv_type.Request)
         if header is not None:
             service.send_response(service.callback(request, service.srv_type.Response()), header)
         return header is not None
 
     def hear(self, client: Any) -> bool:
-        """Complete the future of the request whose answer waits longest at a client; whether there was one."""
+        """Complete the future of the oldest waiting answer of a client; returns whether there was one."""
         header, answer = client.handle.take_response(client.srv_type.Response)
         if header is None:
             return False
-        with suppress(KeyError):    # nobody waits for it any longer
+        with suppress(KeyError):    # the request was abandoned
             client.get_pending_request(header.request_id.sequence_number).set_result(answer)
         return True
 
 
 def let_go(node: Node) -> None:
-    """After `destroy_node`: nothing of a lifecycle node holds the middleware any longer."""
+    """Release the middleware of a lifecycle node after `destroy_node`."""
     if hasattr(node, "_state_machine"):
         node._state_machine = None
 
 
 def make_executor(name: str) -> Any:
-    """The executor of this name: `events` where this rclpy has it, `multi_threaded`, else single-threaded."""
+    """The executor of this name: `events` if supported by rclpy, `multi_threaded`, else single-threaded."""
     if name == "events":
         from rclpy.experimental.events_executor import EventsExecutor
         return EventsExecutor()

@@ -1,17 +1,17 @@
-"""Lines of a log that could be said in every cycle, or as often as somebody asks, and are said seldom."""
+"""Rate-limited logging."""
 from __future__ import annotations
 
 import sys
 import time
 from typing import Any
 
-BURST = 20    # lines at once; configurations have some to say
+BURST = 20    # lines at once; a configuration logs several
 
 
 class Seldom:
     """Logs each message at most once in `pause` s; `key` identifies the message.
 
-    rclpy's own throttle looks at the stack of the caller each time, which takes longer than a joint state has to wait.
+    rclpy's own throttle inspects the caller's stack each time, which takes longer than the answer to a joint state.
     """
 
     def __init__(self, logger: Any) -> None:
@@ -35,20 +35,20 @@ class Seldom:
 
 
 class BoundedLog:
-    """The logger of a node with a bound for what others can have it say, a thousand stops and resets a second for one.
+    """Rate-limited logger of a node, against floods caused by others, e.g. a thousand stops and resets per second.
 
-    Of each line of the program there are `BURST` at once, and then one a second, which says how many were left out.
+    Each line of code logs at most `BURST` messages at once, then one per second with the number of omitted ones.
     """
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger
-        self._said: dict[tuple[str, int], tuple[float, float, int]] = {}    # time (s), how many are left, left out
+        self._said: dict[tuple[str, int], tuple[float, float, int]] = {}    # time (s), remaining, omitted
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._logger, name)
 
-    # Without the options of rclpy, as its throttle, which has to be the same in each call of a line. Of these here
-    # each has its own severity, as rclpy wants it.
+    # Without rclpy's options, such as its throttle, which must not differ between calls of a line. One method per
+    # severity, because rclpy requires one severity per line.
 
     def debug(self, text: str, **_: Any) -> None:
         if text := self._bounded(text):
@@ -69,9 +69,9 @@ class BoundedLog:
     def _bounded(self, text: str) -> str:
         frame, now = sys._getframe(2), time.monotonic()
         place = frame.f_code.co_filename, frame.f_lineno
-        before, left, lost = self._said.get(place, (now, BURST, 0))
-        left = min(left + now - before, BURST)
-        self._said[place] = (now, left - 1.0, 0) if left >= 1.0 else (now, left, lost + 1)
-        if left < 1.0:
+        before, remaining, lost = self._said.get(place, (now, BURST, 0))
+        remaining = min(remaining + now - before, BURST)
+        self._said[place] = (now, remaining - 1.0, 0) if remaining >= 1.0 else (now, remaining, lost + 1)
+        if remaining < 1.0:
             return ""
         return text + (f" ({lost} more such lines were left out)" if lost else "")

@@ -1,4 +1,4 @@
-"""`main` of a node: signals become a safe output and exit code 0."""
+"""`main` of a node; on a signal, the node publishes its safe output and exits with code 0."""
 from __future__ import annotations
 
 import contextlib
@@ -20,15 +20,15 @@ from ...runtime.parameter_files import why_not
 from ...signals import SIGNALS, hangs, ignore_signals
 from .rclpy_inside import Stop, let_go, make_executor
 
-WRONG = 2             # exit code where arguments or parameter files are wrong
-LONGEST_IDLE = 1.0    # s that a process takes to end which publishes no torque
+WRONG = 2             # exit code for invalid arguments or parameter files
+LONGEST_IDLE = 1.0    # s for a process without torque output to end
 
 
 def run(make_node: Callable[[], Any], arguments: list[str] | None = None, executor_name: str = "") -> None:
-    """Make a node and spin it until SIGINT or SIGTERM. What it cannot start with is one line, and exit code 2.
+    """Create a node and spin it until SIGINT or SIGTERM. A failed start prints one line and exits with code 2.
 
-    The node may have `start()`, called before spinning, and `stop()`, called after it with the middleware still
-    alive, so that it can publish; and a parameter `executor`, which counts instead of `executor_name`.
+    The node may have `start()`, called before spinning, `stop()`, called after spinning while the middleware still
+    works, so that it can publish, and a parameter `executor`, which replaces `executor_name`.
     """
     stopped = Stop()
     node: Any = None
@@ -37,7 +37,7 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None, execut
         rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:    # RCLError, which rclpy does not export
         _say(why_not(error, sys.argv if arguments is None else arguments))
-        os._exit(WRONG)    # there is nothing to clean up, and what the middleware has begun may not end
+        os._exit(WRONG)    # nothing to clean up, and the partly started middleware may not end
     executor: Any = None
     try:
         node = make_node()
@@ -50,7 +50,7 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None, execut
         executor.spin_until_future_complete(stopped)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
-    except ParameterException as error:    # of those that rclpy itself declares, such as use_sim_time
+    except ParameterException as error:    # for parameters declared by rclpy, such as use_sim_time
         _say(error)
         raise SystemExit(WRONG) from None
     finally:
@@ -71,11 +71,11 @@ def _say(problem: object) -> None:
 
 
 def _catch_signals(stopped: Stop, idle: Callable[[], bool]) -> None:
-    """Let SIGINT and SIGTERM set `stopped` at once, though the main thread waits in the middleware.
+    """Let SIGINT and SIGTERM set `stopped` at once, although the main thread waits in the middleware.
 
-    The interpreter writes the number of a signal into a socket, whichever thread the signal hits; a thread reads it.
-    So neither a callback nor the middleware is interrupted half-way. Further signals end a process that `hangs`; one
-    that is `idle` need not be waited for: it may be compiling kernels, for minutes.
+    The interpreter writes the number of a signal into a socket, in any thread; another thread reads the socket. No
+    callback and no middleware call is interrupted. Further signals kill a hanging process. An `idle` process is ended
+    after `LONGEST_IDLE`, because it may compile kernels for minutes.
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
@@ -90,17 +90,17 @@ def _catch_signals(stopped: Stop, idle: Callable[[], bool]) -> None:
                 count += reader.recv(1)[0] in SIGNALS
             if count and not stopped.done():
                 begin, leave = time.monotonic(), idle()
-                stopped.set_result(True)    # from now on nothing is activated any more
-            left = begin + LONGEST_IDLE - time.monotonic()
-            if leave and left <= 0.0:
+                stopped.set_result(True)    # no activation from now on
+            remaining = begin + LONGEST_IDLE - time.monotonic()
+            if leave and remaining <= 0.0:
                 leave = False
                 if idle():
                     os._exit(0)
-            reader.settimeout(max(left, 1e-3) if leave else None)
+            reader.settimeout(max(remaining, 1e-3) if leave else None)
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True, name="signals").start()
     _KEPT.append(writer)
 
 
-_KEPT: list[socket.socket] = []    # a wake-up socket must outlive the function that made it
+_KEPT: list[socket.socket] = []    # a wake-up socket must outlive the function that creates it

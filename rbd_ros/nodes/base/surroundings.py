@@ -1,6 +1,6 @@
 """Monitoring of the ROS graph: missing publishers and rival publishers.
 
-Each look takes some tens of µs: for slow timers.
+Each check takes some tens of µs: only for slow timers.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-PATIENCE, AGAIN = 3.0, 30.0    # s until the first warning, and until the next one of the same
+PATIENCE, AGAIN = 3.0, 30.0    # s until the first warning, and until its repetition
 
 
 class Reminder:
@@ -22,7 +22,7 @@ class Reminder:
         self._said, self._due = "", 0.0
 
     def tell(self, problem: str, hint: str, now: float) -> None:
-        """What is wrong at `now` (s, steady), "" if nothing is; and what to do about it."""
+        """Report the problem at `now` (s, steady), "" without one; hint: its remedy."""
         if not problem:
             self._since = None
             return
@@ -34,13 +34,13 @@ class Reminder:
 
 
 class TorqueReminder:
-    """What a node that publishes torque says about joint states that are missing and about rivals."""
+    """Warnings of a torque node about missing joint states and rival publishers."""
 
     def __init__(self, log: Callable[[str], object]) -> None:
         self._missing, self._rivals = Reminder(log), Reminder(log, patience=0.0, again=math.inf)
 
     def tell(self, missing: str, joints: Sequence[str], others: str, now: float) -> None:
-        """As `no_state` and `rivals` say it; joints: of the model."""
+        """Report problems: `missing` of `no_state`, `others` of `rivals`; joints: of the model."""
         self._missing.tell(missing, f"no torque before a sensor_msgs/JointState of all joints: {', '.join(joints)}. "
                            "`ros2 topic info -v` and `ros2 topic echo --once` show its publisher, QoS and names", now)
         self._rivals.tell(others, "the robot gets the torque of both in turns. Stop one of them, or give it another "
@@ -48,7 +48,7 @@ class TorqueReminder:
 
 
 def silence(node: Node, topic: str) -> str:
-    """Likely reason for the silence on this topic, from the graph."""
+    """Likely reason for missing messages on this topic, from the ROS graph."""
     count = node.count_publishers(topic)
     if not count:
         return f"nobody publishes on {topic}"
@@ -64,16 +64,16 @@ def no_state(node: Node, topic: str, state: Any, names: Sequence[str]) -> str:
 
 
 def rivals(node: Node, topics: Iterable[str]) -> str:
-    """Who else has the node's name, or publishes on these topics of it; "" if nobody does."""
-    own = node.get_fully_qualified_name()
+    """Other nodes with the node's name, or with publishers on its topics; "" without any."""
+    name = node.get_fully_qualified_name()
     names = [_full(*found) for found in node.get_node_names_and_namespaces()]
-    notes = [f"{names.count(own)} nodes are named {own}"] if names.count(own) > 1 else []
+    notes = [f"{names.count(name)} nodes are named {name}"] if names.count(name) > 1 else []
     for topic in topics:
         if node.count_publishers(topic) > 1:
             others = [_full(found.node_name, found.node_namespace)
                       for found in node.get_publishers_info_by_topic(topic)]
-            if own in others:
-                others.remove(own)
+            if name in others:
+                others.remove(name)
             notes.append(f"{topic} is also published by {', '.join(sorted(others))}")
     return "; ".join(notes)
 

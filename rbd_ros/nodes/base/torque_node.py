@@ -15,6 +15,7 @@ Topics (relative names):
 """
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -27,6 +28,7 @@ from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.torque_controller import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.damping_gains import high_damping
 from ...runtime.inputs.joint_state_bytes import Fields
 from ...runtime.inputs.rejections import Rejected, Verdict
 from ...runtime.parameters import Parameter, Table
@@ -53,21 +55,22 @@ TORQUE_NODE_TABLE: Table = (
 
 
 class TorqueNode(ModelNode, ABC):
-    """Base class. A subclass says how to make settings and controller, and which other inputs there are."""
+    """Base class. A subclass creates settings, controller and further inputs."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.controller: Any = None
-        self._stamp = (0, 0)    # of the last joint state: s, ns
+        self._stamp = (0, 0)    # stamp of the last joint state: s, ns
         self._transit = Transit()
         self._outputs: list[Output] = []
         self._late: list[Output] = []
         self._states: Any = None
         self._heard: Any = None
-        self._watches = False    # whether the watchdog has its say
+        self._watches = False    # whether the watchdog is enabled
         self._handover: Handover | None = None
         self._stops = EmergencyStop(self)
         self._reminder = TorqueReminder(self.get_logger().warning)
+        self._judged: TorqueSettings | None = None    # whose gains the rate was found to carry, or not
 
     # ---- for subclasses
 
@@ -77,23 +80,22 @@ class TorqueNode(ModelNode, ABC):
 
     @abstractmethod
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> TorqueController:
-        """The logic with these settings."""
+        """The controller with these settings."""
 
     def effort_output(self, settings: TorqueSettings) -> EffortOutput:
         """The publisher of `~/effort`."""
         return EffortOutput(self, settings)
 
     def further_outputs(self, settings: TorqueSettings) -> list[Output]:
-        """Publishers of the subclass beside `~/effort`."""
+        """Further publishers of the subclass."""
         return []
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
-        """What answers joint states as bytes while nothing is unusual. transit: how old they are."""
+        """The fast path for ordinary joint states, None without one. transit: estimator of their age."""
         return None
 
     def late_outputs(self, settings: TorqueSettings) -> list[Output]:
-        """Publishers of the subclass of what follows the torque that answers a joint state. Nothing of the torque waits
-        for them, and what is wrong with them is logged only.
+        """Publishers of the subclass that run after the torque was published. Their errors are only logged.
         """
         return []
 
@@ -101,7 +103,7 @@ class TorqueNode(ModelNode, ABC):
         """Create the subscriptions of the subclass with `subscribe`."""
 
     def report_rejection(self, verdict: Verdict) -> None:
-        """Log why an input was rejected, if it was, at most once a second."""
+        """Log the reason of a rejection, at most once per second."""
         if not verdict and verdict.text:
             self.seldom.warning("rejected", f"input rejected: {verdict.text}")
 
@@ -115,6 +117,7 @@ class TorqueNode(ModelNode, ABC):
         if settings.unlimited:
             self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
                                       "description nor 'effort_limits.maximum' has one")
+        self._judge_gains()
         self._outputs = [self.effort_output(settings), *self.further_outputs(settings),
                          *make_outputs(self, model, settings, values)]
         self._late = self.late_outputs(settings)
@@ -128,7 +131,7 @@ class TorqueNode(ModelNode, ABC):
         states.start()
 
     def listen_to_states(self, states: JointStateInputs) -> Any:
-        """Subscribe to what has to be fast; returns the subscription to the joint states."""
+        """Create the time-critical subscriptions; returns the subscription to joint states."""
         model = self.controller.model
         return states.listen("joint_states", self._on_joint_state, self.shortcut(self._transit),
                              [*model.joint_names, *(mimic.name for mimic in model.mimics)])
@@ -151,13 +154,25 @@ class TorqueNode(ModelNode, ABC):
 
     def look_around(self, now: float) -> str:
         self._stops.hear_latched()
+        if self.controller is not None:
+            self._judge_gains()
         missing = self._missing_state()
-        others = rivals(self, [topic for output in self._outputs for topic in output.topics]) if self.active else ""
-        self._reminder.tell(missing, self.model.joint_names if self.model else (), others, now)
-        return "; ".join(filter(None, (missing, self.controller.loop.problem if self.active else "", others)))
+        rival = rivals(self, [topic for output in self._outputs for topic in output.topics]) if self.active else ""
+        self._reminder.tell(missing, self.model.joint_names if self.model else (), rival, now)
+        return "; ".join(filter(None, (missing, self.controller.loop.problem if self.active else "", rival)))
+
+    def _judge_gains(self) -> None:
+        """Warn, once per settings, of gains that are too high for the rate, as soon as that is known."""
+        settings, period = self.controller.settings, self.controller.loop.period
+        if settings is self._judged or not math.isfinite(period):
+            return
+        self._judged = settings
+        gains = settings.damping_gains()
+        if gains is not None and (problem := high_damping(gains, 1.0 / period)):
+            self.get_logger().warning(problem)
 
     def _missing_state(self) -> str:
-        """Why there was no joint state since activation, "" if there was one."""
+        """Reason for missing joint states since activation, "" if there was one."""
         with self.lock:
             if not self.active or self.controller.safety.output is not None:
                 return ""
@@ -180,14 +195,14 @@ class TorqueNode(ModelNode, ABC):
         return TransitionCallbackReturn.SUCCESS
 
     def stop(self) -> None:
-        """Ramp out, publish the safe effort last, and release everything."""
+        """Ramp out, publish the final safe effort, and release everything."""
         if self.active:
             self._run_down()
         super().stop()
 
     def _run_down(self) -> None:
-        """Ramp to the safe effort, still following the joint states, and publish it last; before that, end the motion
-        and let another controller have the arm, if there is one. An emergency stop ends the ramp.
+        """Ramp to the safe effort, still answering joint states, and publish it as final output. With a handover, first
+        stop the motion and switch to the other controller. An emergency stop ends the ramp.
         """
         controller, settings = self.controller, self.controller.settings.safety
         self._watches = False
@@ -203,7 +218,7 @@ class TorqueNode(ModelNode, ABC):
             self._handover.run(self._go_on)
         with self.lock:
             controller.deactivate()
-        # Longer only for the rate limit, and not so long that `ros2 launch` loses patience (5 s) and kills. States may
+        # Longer than the ramp only for the rate limit, and shorter than the timeout of `ros2 launch` (5 s). States may
         # have ceased already: a simulation's long timeout must not keep the process alive.
         deadline = min(2.0 * settings.state_timeout, 1.0) + max(time.monotonic() + settings.ramp_out,
                                                                 begin + LONGEST_RUN_DOWN)
@@ -214,7 +229,7 @@ class TorqueNode(ModelNode, ABC):
             self.active, self.status = False, "inactive"
 
     def _go_on(self) -> None:
-        """Work of executor and watchdog during a long callback."""
+        """Do the work of executor and watchdog during a long callback."""
         self._stops.take()
         if not self._states.take():
             with self.lock:
@@ -231,7 +246,7 @@ class TorqueNode(ModelNode, ABC):
     # ---- control
 
     def on_defect(self, trace: str) -> None:
-        """An emergency stop: a defect must not end process or thread with the last torque latched."""
+        """Stop: a program error must not end process or thread with the last torque latched."""
         with self.lock:
             self.controller.safety.stop()
         self.seldom.error("defect", "stopped by a defect of this software; publishing the safe effort until "
@@ -257,7 +272,7 @@ class TorqueNode(ModelNode, ABC):
         self.answer_with(command, (state.sec, state.nanosec), received)
 
     def answer_with(self, command: Command, stamp: Stamp, received_ns: int) -> None:
-        """Publish the answer to the last state accepted, which has this stamp; received_ns as in `answered`."""
+        """Publish the answer to the last accepted state, which has this stamp; received_ns as in `answered`."""
         self._stamp = stamp
         self._publish(command)
         if isinstance(command.problem, Defect):
@@ -273,14 +288,15 @@ class TorqueNode(ModelNode, ABC):
             output.publish(stamp, q, v, command)
 
     def answered(self, command: Command, received_ns: int) -> None:
-        """Work after the torque was published; received_ns: when the middleware received the state, 0: unknown."""
+        """Finish the cycle after the torque was published. received_ns: reception time in the middleware, 0: unknown.
+        """
         self._compare_gravity()
         self._tell_notices()
         self.controller.statistics.published(max(time.time_ns() - received_ns, 0) * 1e-9 if received_ns else 0.0)
         try:
             for output in self._late:
                 output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
-        except Exception:    # no reason to take the torque off the robot
+        except Exception:    # no reason to stop
             self.seldom.error("late", f"an output beside the torque failed:\n{traceback.format_exc()}")
 
     def _tell_notices(self) -> None:
@@ -293,14 +309,14 @@ class TorqueNode(ModelNode, ABC):
         if verdict is not None and verdict.agrees:
             self.get_logger().info(verdict.text)
         elif verdict is not None:
-            self.get_logger().warning(verdict.text)    # a line of its own: rclpy takes one severity per line
+            self.get_logger().warning(verdict.text)    # separate line: rclpy requires one severity per line
 
     def _publish(self, command: Command | None) -> None:
         if command is not None:
             self.publish_for(command, self._stamp, self.controller.state.q, self.controller.state.v)
 
     def _on_watchdog(self) -> None:
-        # After a long callback a fresh state may wait behind a timer.
+        # After a long callback a fresh state may wait behind the timer.
         if not self._watches or self._states.take():
             return
         with self.lock:

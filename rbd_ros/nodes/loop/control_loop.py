@@ -1,19 +1,19 @@
 """Dedicated thread for the few time-critical callbacks.
 
-An rclpy executor looks at every entity of its nodes each time it wakes: services, timers, subscriptions, some 5 µs
-each, and a torque node has twenty. Here one thread waits for joint states, emergency stops and the like alone, and the
-main executor for all the rest. Both share a lock, which is held while a callback runs.
+An rclpy executor checks all entities of its nodes whenever it wakes: services, timers, subscriptions, some 5 µs each,
+and a torque node has twenty. Here one thread waits only for joint states, emergency stops and similar messages, and the
+main executor for all other entities. Both share a lock, which is held during callbacks.
 
-| parameter `control_loop` | what waits                                                           | messages |
+| parameter `control_loop` | implementation                                                       | messages |
 |--------------------------|----------------------------------------------------------------------|----------|
 | `direct`                 | a wait set around the subscriptions                                  | bytes    |
 | `executor`               | an rclpy executor around the subscriptions                           | objects  |
 
-With `executor: events` there is neither: that executor has no use for a second one, and knows no callback groups.
+With `executor: events` there is no control loop: that executor needs no second one, and supports no callback groups.
 
-`direct` can wait actively, too: in the time `active_wait` before and after the moment at which the next message is
-expected it looks for it again and again instead of sleeping, and so saves the time in which a system wakes a thread.
-That keeps a processor busy for up to 2·active_wait·rate of the time.
+`direct` can wait actively: within `active_wait` before and after the expected time of the next message it polls instead
+of sleeping, which saves the wake-up time of the thread, and keeps a processor busy for up to 2·active_wait·rate of the
+time.
 """
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ CONTROL_LOOP_TABLE: Table = (
               upper=0.01, read_only=True),
     *SCHEDULING_TABLE,
 )
-EVENTS = 0.5      # s between looks for QoS events
-PATIENCE = 0.1    # s of a wait without messages
+EVENTS = 0.5      # s between checks of QoS events
+PATIENCE = 0.1    # s, longest wait without messages
 
 
 class ControlLoop(ABC):
-    """Executes the callbacks of subscriptions of its `group`, and of a `lent` one, from `start` to `stop`."""
+    """Executes the callbacks of the subscriptions of its `group`, and of a `lent` group, from `start` to `stop`."""
 
     group: Any
     active_s = 0.0     # spent waiting actively
@@ -58,12 +58,12 @@ class ControlLoop(ABC):
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     def start(self) -> None:
-        """Begin; all subscriptions of the group must exist by now."""
-        sys.setswitchinterval(5e-4)    # s that other threads may keep the interpreter when a joint state is there
+        """Start the thread; all subscriptions of the group must exist."""
+        sys.setswitchinterval(5e-4)    # s for which other threads may delay the answer to a joint state
         self._thread.start()
 
     def stop(self) -> None:
-        """End, when the callback that runs is over."""
+        """Stop the thread after its present callback."""
         self._end()
         if self._thread.ident is not None:
             self._thread.join()
@@ -79,15 +79,15 @@ class ControlLoop(ABC):
 
     @abstractmethod
     def _execute(self) -> None:
-        """Call what is to be called, until `_end`."""
+        """Execute callbacks until `_end`."""
 
     @abstractmethod
     def _end(self) -> None:
-        """Let `_execute` return, soon."""
+        """Make `_execute` return soon."""
 
 
 class ExecutorLoop(ControlLoop):
-    """By an executor of rclpy."""
+    """Control loop with an rclpy executor."""
 
     def __init__(self, node: Node, scheduling: Scheduling, lent: LentGroup | None = None) -> None:
         super().__init__(node, scheduling, lent)
@@ -106,10 +106,10 @@ class ExecutorLoop(ControlLoop):
 
 
 class DirectLoop(ControlLoop):
-    """By a wait set. Subscriptions are taken from in the order in which they were made; callbacks take (message, info).
+    """Control loop with a wait set. Subscriptions are served in order of creation; callbacks take (message, info).
 
-    period: s between messages, 0 if that is not known, for active waiting of `active` s. watch: called every
-    `watch_period` s, whether messages come or not: a timer would wake an executor, for ten times as long.
+    period: s between messages, 0 if unknown, for active waiting of `active` s. watch: called every `watch_period` s,
+    with or without messages, at a tenth of the cost of an executor's timer.
     """
 
     def __init__(self, node: Node, scheduling: Scheduling, active: float = 0.0,
@@ -121,7 +121,7 @@ class DirectLoop(ControlLoop):
         self.active, self._period = active, period
         self._watch, self.watch_period = watch, watch_period
         self._patience = min(PATIENCE, watch_period)
-        self._last = 0.0    # when a message came
+        self._last = 0.0    # time of the last message
         self._stopped = False
 
     def start(self) -> None:
@@ -150,17 +150,17 @@ class DirectLoop(ControlLoop):
                     time.sleep(0.01)
 
     def _take(self, waiting: Any) -> bool:
-        """Call the callback of what has come, one message of each subscription; whether there was any."""
-        found, now = False, time.monotonic()
+        """Handle one waiting message of each subscription; returns whether there was any."""
+        received, now = False, time.monotonic()
         for each in waiting.subscriptions:
             taken = waiting.take(each)
             if taken is not None:
                 each.callback(*taken)
-                found, self._last = True, now
-        return found
+                received, self._last = True, now
+        return received
 
     def _wait_actively(self, waiting: Any) -> bool:
-        """Look for the next message around the time at which it is expected; whether it came."""
+        """Poll for the next message around its expected time; returns whether it came."""
         expected, margin = self._last + self._period(), self.active
         asleep = expected - margin - time.monotonic()
         if not self._last or asleep > self._patience:
@@ -169,15 +169,15 @@ class DirectLoop(ControlLoop):
             waiting.wait(asleep)
             if self._take(waiting):
                 return True
-        found, begin = False, time.monotonic()
+        received, begin = False, time.monotonic()
         now = begin
-        while now < expected + margin and not (found or self._stopped):
-            found = self._take(waiting)
-            if not found:
-                time.sleep(0.0)    # other threads want the interpreter
+        while now < expected + margin and not (received or self._stopped):
+            received = self._take(waiting)
+            if not received:
+                time.sleep(0.0)    # yield the interpreter to other threads
                 now = time.monotonic()
         self.active_s += now - begin
-        return found
+        return received
 
     def _end(self) -> None:
         self._stopped = True    # seen within PATIENCE

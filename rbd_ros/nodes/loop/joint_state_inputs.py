@@ -1,4 +1,4 @@
-"""The joint states of a torque node: subscriptions in its control loop, as bytes or as objects."""
+"""Joint-state subscriptions of a torque node in its control loop, as bytes or as objects."""
 from __future__ import annotations
 
 import gc
@@ -19,30 +19,30 @@ from ..base.rclpy_inside import LentGroup, bounded, take
 from .control_loop import ControlLoop, DirectLoop, ExecutorLoop
 from .scheduling import Scheduling
 
-Info = Mapping[str, int]    # of a message: `source_timestamp`, `received_timestamp`, ns
+Info = Mapping[str, int]    # message info: `source_timestamp`, `received_timestamp`, ns
 
 
 class Shortcut(Protocol):
     """Fast path for ordinary messages."""
 
     def answer(self, message: bytes, info: Info) -> bool:
-        """Whether it handled this message in place of the callback."""
+        """Try to handle a message in place of the callback; returns whether it was handled."""
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
-        """The callback had this message; layout_of: how one is read in place."""
+        """Prepare for messages like this one, which the callback has handled. layout_of: layout of a message."""
 
 
 class JointStateInputs:
-    """From configuration to cleanup of `node`. values: parameters of the node; period: s between states, 0 if unknown.
+    """Exists from configuration to cleanup of `node`. values: parameters; period: s between states, 0 if unknown.
 
-    watch: called at `watchdog_rate`. lent: further subscriptions for the control loop, if there is one.
+    watch: called at `watchdog_rate`. lent: group of further subscriptions for the control loop, if there is one.
     """
 
     def __init__(self, node: Any, values: Mapping[str, Any], period: Callable[[], float], watch: Callable[[], None],
                  lent: LentGroup) -> None:
         self._node = node
         self._scheduling = Scheduling(values)
-        self.loop: ControlLoop | None = None    # the events executor has no use for one
+        self.loop: ControlLoop | None = None    # None with the events executor
         self._timer: Any = None
         watch_period = 1.0 / values["watchdog_rate"]
         if values["executor"] != "events" and values["control_loop"] == "direct":
@@ -56,9 +56,9 @@ class JointStateInputs:
 
     def listen(self, topic: str, callback: Callable[[Fields, Info], None], shortcut: Shortcut | None = None,
                joints: Sequence[str] = ()) -> Any:
-        """A subscription; what has to be taken first is listened to first. callback: called under the node's lock.
-        shortcut: tried before, by `DirectLoop`, until it has a defect. joints: messages with none of these are looked
-        at once a second.
+        """Create a subscription; earlier ones are served first. callback: called under the node's lock. shortcut: tried
+        before it, with `DirectLoop`, until it raises an exception. joints: messages with none of these are read once
+        per second only.
         """
         node, loop, most = self._node, self.loop, self._node.most_bytes
         name = node.resolve_topic_name(topic)
@@ -74,7 +74,7 @@ class JointStateInputs:
                     if shortcut is not None and message.__class__ is bytes and shortcut.answer(message, info):
                         return
                 except Exception:
-                    shortcut = None    # there is an answer all the same
+                    shortcut = None    # the callback answers
                     node.on_defect(traceback.format_exc())
                 try:
                     check_size(name, len(message), most)
@@ -91,14 +91,14 @@ class JointStateInputs:
                     if shortcut is not None:
                         shortcut.prepare(reader.layout, message)
                 except Exception:
-                    shortcut = None    # else it would stop the robot again after each reset
+                    shortcut = None    # otherwise it would stop the robot again after each reset
                     node.on_defect(traceback.format_exc())
 
-        made = bounded(
+        subscription = bounded(
             node, JointState, topic, on_message, BEST_EFFORT, most, callback_group=None if loop is None else loop.group,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        self._subscriptions.append(made)
-        return made
+        self._subscriptions.append(subscription)
+        return subscription
 
     def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:
         def guarded() -> None:
@@ -109,14 +109,14 @@ class JointStateInputs:
         return guarded
 
     def start(self) -> None:
-        """Begin to call; no `listen` may follow."""
+        """Start to call; no `listen` may follow."""
         gc.collect()
-        gc.freeze()    # what exists now is here to stay: the collector need not look at it in the control loop
+        gc.freeze()    # existing objects are permanent: exclude them from garbage collection in the control loop
         if self.loop is not None:
             self.loop.start()
 
     def stop(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         if self.loop is not None:
             self.loop.stop()
         if self._timer is not None:
@@ -125,7 +125,7 @@ class JointStateInputs:
             self._node.destroy_subscription(self._subscriptions.pop())
 
     def take(self) -> bool:
-        """Handle a message that waits in the last subscription, if no thread of its own does that."""
+        """Handle a waiting message of the last subscription; returns whether there was one."""
         if self.loop is not None:
             return False
         last = self._subscriptions[-1]
@@ -135,6 +135,6 @@ class JointStateInputs:
         return taken is not None
 
     def report(self) -> dict[str, Any]:
-        """For diagnostics."""
+        """Values for diagnostics."""
         return {"active_wait_s": 0.0 if self.loop is None else self.loop.active_s,
                 "scheduling": self._scheduling.state}

@@ -1,6 +1,6 @@
 """Real-time scheduling of a thread: priority, processor affinity, locked memory, as in ros2_control.
 
-Each is asked for by a parameter, and a refusal is reported, not hidden: by a warning, and in the diagnostics.
+Each is requested by a parameter; a refusal is reported by a warning and in the diagnostics.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALL_MEMORY = 1 | 2    # MCL_CURRENT | MCL_FUTURE
 
 
 class Scheduling:
-    """What the parameters ask for. `state`: what came of it, in words; "" where nothing was asked for."""
+    """Scheduling requested by parameters. `state`: description of the result, "" without a request."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._policy, self._priority = values["scheduling_policy"], int(values["thread_priority"])
@@ -43,7 +43,7 @@ class Scheduling:
         return "; ".join(self._found)
 
     def apply_to_thread(self, warn: Callable[[str], Any]) -> None:
-        """Ask for all this, for the thread that calls; what is refused is warned of."""
+        """Request the scheduling for the calling thread, with warnings for refusals."""
         self._found = []
         if self._priority:
             self._ask(f"priority {self._priority} ({self._policy})", warn, "rtprio in /etc/security/limits.conf",
@@ -58,7 +58,7 @@ class Scheduling:
     def _ask(self, what: str, warn: Callable[[str], Any], advice: str, ask: Callable[[], Any]) -> None:
         try:
             ask()
-        except (OSError, OverflowError, AttributeError) as error:    # the last one where the system knows no such thing
+        except (OSError, OverflowError, AttributeError) as error:    # AttributeError on systems without support
             self._found.append(f"{what}: refused ({error})")
             warn(f"{what}: refused by the system ({error}); {advice}")
         else:

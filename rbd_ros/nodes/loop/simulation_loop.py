@@ -1,12 +1,12 @@
 """Loop of a simulator, and of the lockstep node: messages, services, and the passage of time.
 
-| parameter `control_loop` | what waits                                                                   | messages |
+| parameter `control_loop` | implementation                                                               | messages |
 |--------------------------|------------------------------------------------------------------------------|----------|
-| `direct`                 | a thread: its own wait set around all of them, until the next state is due   | bytes    |
+| `direct`                 | a thread with a wait set around all of them, until the next state is due     | bytes    |
 | `executor`               | the node's executor, with a timer; also with `executor: events`              | objects  |
 
-Everything happens under the node's lock, and messages are handled before services: a command that was received before a
-request for steps acts in these steps.
+All callbacks run under the node's lock, and messages are handled before services: a command received before a request
+for steps acts in these steps.
 """
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ SIMULATION_LOOP = Parameter(
     "messages as bytes (direct), or the executor of rclpy (executor).",
     choices=("direct", "executor"), read_only=True)
 INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-MANY = 1000    # messages that are taken at once from a queue without a limit
+MANY = 1000    # messages taken at once from an unlimited queue
 
 
 def reader(kind: type) -> Callable[[bytes], Any]:
-    """What makes plain values of the bytes of a message, or the message; raises `Malformed`."""
+    """Decoder of serialized messages to plain values, or to the message; raises `Malformed`."""
     def convert(data: bytes) -> Any:
         return deserialize_message(data, kind)
 
@@ -59,9 +59,8 @@ def reader(kind: type) -> Callable[[bytes], Any]:
 
 
 class SimulationLoop(ABC):
-    """From configuration to cleanup of `node`. advance: does what is due, and returns the s until something is due
-    again; on_rejected: called for bytes that are no message of their kind, or too many. Both are called under the
-    node's lock.
+    """Exists from configuration to cleanup of `node`. advance: performs due work, and returns the time (s) until more
+    is due; on_rejected: called for malformed or too large messages. Both are called under the node's lock.
     """
 
     group: CallbackGroup | None = None
@@ -70,10 +69,10 @@ class SimulationLoop(ABC):
         self._node, self._on_rejected = node, on_rejected
         self.subscriptions: list[Any] = []
         self.services: list[Any] = []
-        self.clients: list[Any] = []    # of `group`, not made here
+        self.clients: list[Any] = []    # of `group`, created elsewhere
 
     def listen(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile = INPUT) -> None:
-        """Subscribe; callback: called with plain values, as `reader` makes them."""
+        """Subscribe; callback: called with the plain values of `reader`."""
         node = self._node
         read, name, most = reader(kind), node.resolve_topic_name(topic), node.most_bytes
 
@@ -100,7 +99,7 @@ class SimulationLoop(ABC):
         self.services.append(self._node.create_service(kind, name, locked, callback_group=self.group))
 
     def take_waiting(self) -> None:
-        """Handle the commands that have arrived by now, no others: new ones may come without end."""
+        """Handle the waiting commands, but not later ones, which may come without end."""
         for each in self.subscriptions:
             for _ in range(each.qos_profile.depth or MANY):
                 taken = take(each)
@@ -110,18 +109,18 @@ class SimulationLoop(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Begin; no `listen` or `serve` may follow."""
+        """Start; no `listen` or `serve` may follow."""
 
     @abstractmethod
     def resume(self) -> None:
-        """Time passes from now on."""
+        """Let time pass from now on."""
 
     @abstractmethod
     def rest(self) -> None:
-        """Time stands still from now on."""
+        """Let time stand still from now on."""
 
     def stop(self) -> None:
-        """Let go of everything; without the lock."""
+        """Release everything; call it without the lock."""
         while self.subscriptions:
             self._node.destroy_subscription(self.subscriptions.pop())
         while self.services:
@@ -129,7 +128,7 @@ class SimulationLoop(ABC):
 
 
 class TimerLoop(SimulationLoop):
-    """By the node's executor. period: s of the timer, if there is an `advance`."""
+    """Loop in the node's executor. period: s of the timer, if there is an `advance`."""
 
     def __init__(self, node: Any, on_rejected: Callable[[Rejected], None], advance: Callable[[], float] | None,
                  period: float) -> None:
@@ -160,7 +159,7 @@ class TimerLoop(SimulationLoop):
 
 
 class ThreadLoop(SimulationLoop):
-    """By a thread."""
+    """Loop in a thread."""
 
     def __init__(self, node: Any, on_rejected: Callable[[Rejected], None],
                  advance: Callable[[], float] | None) -> None:
@@ -177,7 +176,7 @@ class ThreadLoop(SimulationLoop):
         self._thread.wake()
 
     def rest(self) -> None:
-        pass    # it asks what is due
+        pass    # `advance` knows when work is due
 
     def stop(self) -> None:
         self._thread.stop()
@@ -185,7 +184,7 @@ class ThreadLoop(SimulationLoop):
 
 
 class _Thread(ControlLoop):
-    """Waits for what the loop has, and for the next moment at which something is due."""
+    """Waits for messages and requests of the loop, and for the next due time."""
 
     def __init__(self, node: Any, loop: ThreadLoop, advance: Callable[[], float]) -> None:
         super().__init__(node)
@@ -200,23 +199,23 @@ class _Thread(ControlLoop):
         super().start()
 
     def wake(self) -> None:
-        """Ask at once what is due."""
+        """Call `advance` at once."""
         if self._waiting is not None:
             self._waiting.wake()
 
     def _execute(self) -> None:
-        node, loop, left, looked = self._node, self._loop, 0.0, time.monotonic()
+        node, loop, remaining, looked = self._node, self._loop, 0.0, time.monotonic()
         try:
             with self._waiting as waiting:
                 while not self._stopped:
-                    waiting.wait(min(left, PATIENCE))
+                    waiting.wait(min(remaining, PATIENCE))
                     with node.lock:
                         loop.take_waiting()
                         for service in waiting.services:
                             waiting.serve(service)
                         for client in waiting.clients:
                             waiting.hear(client)
-                        left = self._advance()
+                        remaining = self._advance()
                     if time.monotonic() - looked > EVENTS:
                         waiting.events()
                         looked = time.monotonic()
@@ -225,7 +224,7 @@ class _Thread(ControlLoop):
                 self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
-        """A defect ends the process, as in a callback of an executor."""
+        """End the process by a program error, as in a callback of an executor."""
         def raise_again() -> None:
             raise error
 
@@ -241,7 +240,7 @@ class _Thread(ControlLoop):
 
 def make_loop(node: Any, values: Mapping[str, Any], on_rejected: Callable[[Rejected], None],
               advance: Callable[[], float] | None = None, period: float = 0.0) -> SimulationLoop:
-    """The one that the parameters ask for. period: s between states, 0: without a pause."""
+    """The loop selected by the parameters. period: s between states, 0: without a pause."""
     if values["control_loop"] == "direct" and values["executor"] != "events":
         return ThreadLoop(node, on_rejected, advance)
     return TimerLoop(node, on_rejected, advance, period)

@@ -1,4 +1,4 @@
-"""Joint states as bytes, answered by the steady cycle of a controller where it can (`runtime.steady.steady_cycle`)."""
+"""Shortcuts for joint states as bytes: the steady cycle (`runtime.steady.steady_cycle`), and fast acceptance."""
 from __future__ import annotations
 
 import time
@@ -13,7 +13,7 @@ from .joint_state_inputs import Info, Shortcut
 
 
 class SteadyAnswers:
-    """The `Shortcut` of a torque node with such a cycle."""
+    """`Shortcut` of a torque node with a steady cycle."""
 
     def __init__(self, node: Any, cycle: SteadyCycle[Any]) -> None:
         self._node, self._cycle = node, cycle
@@ -39,7 +39,7 @@ class SteadyAnswers:
 
 
 class QuickAnswers:
-    """The `Shortcut` of other torque nodes: the state is accepted in one call, the controller does the rest."""
+    """`Shortcut` of other torque nodes: one call accepts the state, the controller computes the command."""
 
     def __init__(self, node: Any, transit: Transit) -> None:
         self._node, self._transit = node, transit
@@ -61,11 +61,11 @@ class QuickAnswers:
 
 
 class InTurn:
-    """The first `Shortcut` that answers. Those before it learn from what it did."""
+    """Tries several `Shortcut`s in turn; those before the answering one are prepared with the message."""
 
     def __init__(self, *shortcuts: Shortcut) -> None:
         self._shortcuts = shortcuts
-        self._layout_of: Callable[[bytes], Layout | None] = lambda data: None    # known from the first message on
+        self._layout_of: Callable[[bytes], Layout | None] = lambda data: None    # set by the first message
 
     def answer(self, message: bytes, info: Info) -> bool:
         for count, shortcut in enumerate(self._shortcuts):
@@ -82,7 +82,7 @@ class InTurn:
 
 
 class QuickMotorStates:
-    """The `Shortcut` of motor states."""
+    """`Shortcut` of motor states."""
 
     def __init__(self, motors: MotorInput) -> None:
         self._motors = motors

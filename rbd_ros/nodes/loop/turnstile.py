@@ -6,8 +6,8 @@ from typing import Any
 
 
 class Turnstile:
-    """A reentrant lock. A thread that releases and reacquires it at once first lets a waiting thread pass: the locks of
-    `threading` are not fair, and a loop that never sleeps would hold one for ever.
+    """A fair reentrant lock: a thread that releases and reacquires it at once lets a waiting thread pass first. With
+    the unfair locks of `threading`, a loop that never sleeps would hold the lock for ever.
     """
 
     def __init__(self) -> None:
@@ -15,11 +15,11 @@ class Turnstile:
         self._owner = self._depth = 0
 
     def __enter__(self) -> None:
-        own = threading.get_ident()
-        if self._owner != own:
-            with self._next:    # held while waiting for the lock: whoever held that cannot overtake
+        ident = threading.get_ident()
+        if self._owner != ident:
+            with self._next:    # held while waiting for the lock, so that its last owner cannot overtake
                 self._lock.acquire()
-            self._owner = own
+            self._owner = ident
         self._depth += 1
 
     def __exit__(self, *error: Any) -> None:

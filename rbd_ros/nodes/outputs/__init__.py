@@ -1,6 +1,6 @@
 """Outputs of torque nodes: one file per receiver, with its `TABLE` of parameters and its `make`.
 
-A new one: its file, and its line in `ADAPTERS`.
+To add an output: write its file, and add a line to `ADAPTERS`.
 """
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ ADAPTERS_TABLE: Table = (
 
 
 def make_outputs(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> list[Output]:
-    """The outputs named by parameter `adapters`; raises `RbdError` if one cannot be made."""
+    """The outputs of parameter `adapters`; raises `RbdError` if one cannot be created."""
     return [ADAPTERS[name].make(node, model, settings, values) for name in dict.fromkeys(values["adapters"])]

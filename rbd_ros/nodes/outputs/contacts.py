@@ -17,7 +17,7 @@ STATES = {"open": ContactForces.OPEN, "sticking": ContactForces.STICKING, "slidi
 
 
 class ContactPublisher:
-    """The topic, if there are contacts; world: the frame of the root link."""
+    """Publisher of contact forces, if there are contacts; world: frame of the root link."""
 
     def __init__(self, node: Node, contacts: Sequence[Any], world: str) -> None:
         self._node = node
@@ -27,7 +27,7 @@ class ContactPublisher:
             QoSOverridingOptions.with_default_policies())) if contacts else None
 
     def send(self, stamp: Any, states: Sequence[ContactState] | None) -> None:
-        """The contacts at a builtin_interfaces/Time; None: nothing is known."""
+        """Publish the contacts at a builtin_interfaces/Time; nothing for None (unknown)."""
         if self._publisher is None or states is None:
             return
         message = self._message

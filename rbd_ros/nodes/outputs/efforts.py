@@ -1,4 +1,4 @@
-"""`~/effort`, which every torque node publishes."""
+"""Output `~/effort` of all torque nodes."""
 from __future__ import annotations
 
 from rclpy.node import Node
@@ -27,7 +27,7 @@ class EffortOutput(Output):
 
 
 class EffortRateOutput(EffortOutput):
-    """`~/effort` with time derivatives, where the command has them."""
+    """`~/effort` with time derivatives, if the command has them."""
 
     def __init__(self, node: Node, settings: TorqueSettings) -> None:
         super().__init__(node, settings)

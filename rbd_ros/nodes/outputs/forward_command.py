@@ -1,6 +1,6 @@
 """Output for forward_command_controller and effort_controllers/JointGroupEffortController.
 
-The controller has no timeout and keeps the last torque; it drops messages that are not finite.
+The controller has no timeout and holds the last torque; it drops non-finite messages.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLE: Table = (
 
 
 class ForwardCommandOutput(Output):
-    """std_msgs/Float64MultiArray in that controller's order of joints."""
+    """std_msgs/Float64MultiArray in the controller's order of joints."""
 
     def __init__(self, node: Node, controller: str, indices: Indices) -> None:
         super().__init__(node, Float64MultiArray(), f"{controller}/commands", indices, {"data": len(indices)})
@@ -36,6 +36,6 @@ class ForwardCommandOutput(Output):
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> ForwardCommandOutput:
-    """From the parameters `forward_command.*`."""
+    """The output of parameters `forward_command.*`."""
     indices = joint_indices("forward_command.joints", values["forward_command.joints"] or settings.joints, model)
     return ForwardCommandOutput(node, values["forward_command.controller"], indices)

@@ -1,8 +1,8 @@
-"""Asks a ros2_control controller manager to let another controller hold the arm, before a torque node ends its torque.
+"""Handover of the arm to another controller by the ros2_control controller manager, before a torque node ends.
 
-Whatever a node publishes last stays in the command interface: forward_command_controller writes it for ever, and after
-that controller was deactivated the hardware still sends it. A model that is 1 % off lets the arm drift then. So another
-controller must have the arm first, and the node must go on answering joint states until that has happened.
+The last published torque stays in the command interface: forward_command_controller writes it for ever, and after its
+deactivation the hardware still applies it. With a model error of 1 % the arm then drifts. Therefore another controller
+must take over first, and the node must answer joint states until then.
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Handover:
         self._node, self._timeout = node, timeout
         self._request = service.Request(activate_controllers=activate, deactivate_controllers=deactivate,
                                         strictness=service.Request.STRICT, activate_asap=True)
-        # so that a manager whose loop stands says so before this node gives up, and does not switch later
+        # so that a manager with a stopped loop reports it before this node's timeout, and does not switch later
         self._request.timeout = Duration(seconds=0.8 * timeout).to_msg()
         self._wanted = "; ".join(f"{verb} {', '.join(names)}" for verb, names in (
             ("activate", activate), ("deactivate", deactivate)) if names)
@@ -50,7 +50,7 @@ class Handover:
                                       "most hardware keeps applying the last torque")
 
     def run(self, go_on: Callable[[], None]) -> None:
-        """Ask, and log what came of it; calls `go_on`, which must not take long, until then. Needs no executor."""
+        """Request the switch and log its result; calls `go_on`, which must be quick, meanwhile. Needs no executor."""
         name, begin = self._client.srv_name, time.monotonic()
         self._node.get_logger().info(f"asking {name} to {self._wanted}; the torque continues meanwhile")
         pending, problem = None, ""
@@ -80,7 +80,7 @@ class Handover:
 
 
 def make_handover(node: Any, values: Mapping[str, Any]) -> Handover | None:
-    """From the parameters `handover.*`; None without a controller manager."""
+    """The handover of parameters `handover.*`; None without a controller manager."""
     manager, activate, deactivate = (values[f"handover.{name}"] for name in (
         "controller_manager", "activate", "deactivate"))
     if not manager:

@@ -1,7 +1,7 @@
-"""Output for a topic-based hardware interface: control_msgs/JointCommand, loaded only if it is selected.
+"""Output for a topic-based hardware interface: control_msgs/JointCommand, imported only if selected.
 
 The message is in control_msgs since April 2026. Its stamp is the time of publication, not that of the joint state:
-receivers time out by it, and a repeated safe output is fresh.
+receivers use it for timeouts, and a repeated safe output is fresh.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class JointCommandOutput(Output):
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JointCommandOutput:
-    """From the parameters `joint_command.*`."""
+    """The output of parameters `joint_command.*`."""
     joints = values["joint_command.joints"] or settings.joints
     return JointCommandOutput(node, message_type("joint_command", "control_msgs", "JointCommand"),
                               values["joint_command.topic"], joints,

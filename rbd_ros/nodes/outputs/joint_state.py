@@ -1,4 +1,4 @@
-"""Output as sensor_msgs/JointState, for bridges to simulators, which index position, velocity and effort alike."""
+"""Output as sensor_msgs/JointState, for bridges to simulators that need position, velocity and effort."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -33,5 +33,5 @@ class JointStateOutput(Output):
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JointStateOutput:
-    """From the parameters `joint_state.*`."""
+    """The output of parameters `joint_state.*`."""
     return JointStateOutput(node, settings, values["joint_state.topic"])

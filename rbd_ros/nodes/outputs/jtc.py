@@ -1,17 +1,17 @@
 """Output for joint_trajectory_controller (JTC): each effort as a trajectory of one point, which replaces the last one.
 
-What the controller makes of it (ros2_controllers 4 to 6):
-- It takes `effort` only with command interface `effort`, or `position` and `effort`, and rejects it otherwise. With
-  `effort` alone it adds its own PID on the error to `positions` and `velocities`. These are the measured ones here, so
-  that the PID has next to nothing to do while this node is there: feedback belongs in one place, this node's gains.
+Behaviour of the controller (ros2_controllers 4 to 6):
+- It accepts `effort` only with command interface `effort`, or `position` and `effort`. With `effort` alone it adds its
+  own PID on the error to `positions` and `velocities`. These are the measured ones here, so that the PID has almost no
+  effect while this node runs: feedback comes from this node's gains only.
 - The stamp stays 0, which means now: a stamp of the joint state would lie in the past, and a trajectory that ends in
-  the past is rejected. With `time_from_start` 0 the effort counts in the controller's next cycle; with more it is
+  the past is rejected. With `time_from_start` 0 the effort acts in the controller's next cycle; otherwise it is
   approached linearly from the present command within that time.
 - `velocities` that are not 0 are rejected unless its allow_nonzero_velocity_at_trajectory_end is true. Without
   velocities its derivative gain damps every motion.
-- Its joints must all be there, by name, in any order.
-- Without messages it keeps the last point: its effort, and gains about its position. Its `cmd_timeout` sets the effort
-  to 0 instead: an arm that does not compensate gravity itself sags by gravity / p, or falls.
+- All its joints are required, by name, in any order.
+- Without messages it holds the last point: its effort, and gains about its position. Its `cmd_timeout` sets the effort
+  to 0 instead: an arm without its own gravity compensation sags by gravity / p, or falls.
 """
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class JtcOutput(Output):
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JtcOutput:
-    """From the parameters `jtc.*`."""
+    """The output of parameters `jtc.*`."""
     joints = values["jtc.joints"] or settings.joints
     return JtcOutput(node, values["jtc.controller"], joints, joint_indices("jtc.joints", joints, model),
                      values["jtc.time_from_start"], values["jtc.velocities"])

@@ -1,10 +1,10 @@
 """Output for KUKA LBR (iiwa, med) through lbr_fri_ros2_stack: torque overlay by lbr_torque_command_controller.
 
-The robot takes torque only while its session is COMMANDING_ACTIVE. The controller keeps what it received before that
-and sends it as soon as the session gets there, so nothing is published in any other state, and the effort ramps in anew
-each time the session becomes active. `joint_position` is the measured one: the robot's impedance acts on the difference
-to it. While no state of the robot comes, the joint state stands in and publishing goes on, as the controller would keep
-the last torque for ever.
+The robot takes torque only while its session is COMMANDING_ACTIVE. The controller stores earlier commands and sends
+them when the session becomes active, so nothing is published in any other state, and the effort ramps in anew each time
+the session becomes active. `joint_position` is the measured one: the robot's impedance acts on the difference to it.
+Without a fresh state of the robot, the position of the joint state is used and publishing continues, because the
+controller would hold the last torque for ever.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TABLE: Table = (
 
 
 class LbrOutput(Output):
-    """lbr_fri_idl/LBRTorqueCommand, while lbr_fri_idl/LBRState says that the robot listens."""
+    """lbr_fri_idl/LBRTorqueCommand, published while lbr_fri_idl/LBRState reports an active session."""
 
     def __init__(self, node: Any, source: Source, command: Any, state: Any, topics: tuple[str, str],
                  indices: Indices) -> None:
@@ -55,7 +55,7 @@ class LbrOutput(Output):
             self._node.get_logger().info(f"LBR session_state {message.session_state}: torque is "
                                          f"{'sent, ramping in' if active else 'withheld until it is 4'}")
         measured = np.asarray(message.measured_joint_position)
-        if np.isfinite(measured).all():    # it is NaN until the robot has said something
+        if np.isfinite(measured).all():    # NaN before the robot's first message
             self._measured[:], self._received = measured, time.monotonic()
         self._active = active
 
@@ -69,7 +69,7 @@ class LbrOutput(Output):
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> LbrOutput:
-    """From the parameters `lbr.*`."""
+    """The output of parameters `lbr.*`."""
     joints: Sequence[str] = values["lbr.joints"] or settings.joints
     if len(joints) != JOINTS:
         raise RbdError(f"adapter 'lbr' is for {JOINTS} joints, A1 to A7, but parameter 'lbr.joints' (or 'joints') has "

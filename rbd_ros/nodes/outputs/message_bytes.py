@@ -1,7 +1,7 @@
-"""Messages that are sent as bytes, made once and filled in place: a publisher sends them as they are.
+"""Serialized messages for publishers, created once and filled in place.
 
-Where the numbers stand is found by marks: the message is converted once with numbers that are in no other place. Where
-that fails, for a middleware that writes messages otherwise, the message itself is filled and sent.
+The offsets of the numbers are found by marks: the message is serialized once with unique numbers. If that fails, for a
+middleware with another encoding, the message object is filled and sent.
 """
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from rclpy.serialization import serialize_message
 
 Array = NDArray[np.float64]
-HEAD = b"\x00\x01"    # of what is written in CDR, little-endian
+HEAD = b"\x00\x01"    # encapsulation of CDR, little-endian
 _STAMP = struct.Struct("<iI")
 _MARK = (0x5A173C21, 0x2C91E5D7)    # of the stamp
 
 
 class MessageBytes:
-    """`message` with `sizes` numbers in its fields, by path: `effort`, `points.0.effort`. All but these numbers and the
-    stamp, where there is one, is sent as it is now.
+    """`message` with `sizes` numbers in its fields, by path: `effort`, `points.0.effort`. All other fields, except the
+    stamp if `stamped`, are sent with their present values.
 
-    `numbers`: a view per field, to write to before `send`.
+    `numbers`: one writable view per field, to be filled before `send`.
     """
 
     def __init__(self, message: Any, sizes: Mapping[str, int], stamped: bool) -> None:
@@ -44,8 +44,8 @@ class MessageBytes:
         self._at = _only(data, _STAMP.pack(*_MARK)) if stamped else 0
         if data[:2] == HEAD and self._at >= 0 and min(places.values(), default=0) >= 0:
             self._bytes = bytearray(data)
-            for path, at in places.items():
-                self.numbers[path] = np.frombuffer(self._bytes, np.float64, sizes[path], at)
+            for path, offset in places.items():
+                self.numbers[path] = np.frombuffer(self._bytes, np.float64, sizes[path], offset)
         else:
             for path in sizes:
                 self.numbers[path] = np.frombuffer(_get(message, path))    # the message's own memory
@@ -53,7 +53,7 @@ class MessageBytes:
             numbers[:] = 0.0
 
     def send(self, publisher: Any, sec: int = 0, nanosec: int = 0) -> None:
-        """Publish it, with this stamp if it has one."""
+        """Publish the message, with this stamp if it has one."""
         data = self._bytes
         if data is not None:
             if self._stamped:
@@ -66,19 +66,19 @@ class MessageBytes:
 
 
 def _serialized(message: Any) -> bytes:
-    """The message as the middleware writes it; nothing where it cannot."""
+    """The message serialized by the middleware; empty on failure."""
     try:
         return bytes(serialize_message(message))
-    except Exception:    # whatever a middleware raises; publishing says what is wrong
+    except Exception:    # any exception of a middleware; publishing reports the reason
         return b""
 
 
 def _only(data: bytes, part: bytes) -> int:
-    """Where the part stands, if it does once; −1 otherwise. No numbers stand anywhere."""
+    """Offset of the only occurrence of `part`; −1 otherwise. Empty parts occur anywhere."""
     if not part:
         return 0
-    at = data.find(part)
-    return at if data.find(part, at + 1) < 0 else -1
+    offset = data.find(part)
+    return offset if data.find(part, offset + 1) < 0 else -1
 
 
 def _holder(message: Any, path: str) -> tuple[Any, str]:

@@ -15,7 +15,7 @@ from ...runtime.safety import Command
 from .message_bytes import MessageBytes
 from .output import Array, Output, Stamp
 
-FIELDS = ("position", "velocity", "acceleration", "effort")    # of both motors, as the fields of the message end
+FIELDS = ("position", "velocity", "acceleration", "effort")    # of both motors: suffixes of the message's fields
 
 
 class MotorReferenceOutput(Output):

@@ -1,8 +1,8 @@
-"""Output for pid_controller: control_msgs/MultiDOFCommand, loaded only if it is selected.
+"""Output for pid_controller: control_msgs/MultiDOFCommand, imported only if selected.
 
-With reference_and_state_interfaces [effort] that controller closes a loop about the measured torque. It overwrites the
-names it receives with its own, so the order of `multi_dof.joints` must be its order; `values_dot` stays empty, as it
-has no meaning for an effort.
+With reference_and_state_interfaces [effort] the controller closes a loop on the measured torque. It replaces received
+names by its own, so the order of `multi_dof.joints` must be its order; `values_dot` stays empty, as it is undefined for
+an effort.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MultiDofOutput(Output):
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> MultiDofOutput:
-    """From the parameters `multi_dof.*`."""
+    """The output of parameters `multi_dof.*`."""
     joints = values["multi_dof.joints"] or settings.joints
     return MultiDofOutput(node, message_type("multi_dof", "control_msgs", "MultiDOFCommand"),
                           values["multi_dof.controller"], joints, joint_indices("multi_dof.joints", joints, model))

@@ -27,15 +27,15 @@ class Source(Protocol):
 
     @property
     def state_timeout(self) -> float:
-        """Age of a joint state (s) from which it does not count."""
+        """Age (s) from which a joint state is stale."""
 
     def fade_in(self) -> None:
-        """Begin at the safe effort, as after activation, once the robot listens."""
+        """Ramp in from the safe effort, as after activation, when the robot starts to take commands."""
 
 
 class Output(ABC):
-    """One publisher. `publish` takes arrays in model order; `indices` puts them in the order of the message, in whose
-    fields `sizes` numbers are sent by way of `numbers` (`MessageBytes`).
+    """One publisher. `publish` takes arrays in model order; `indices`: permutation to the order of the message, whose
+    fields with `sizes` numbers are filled through `numbers` (`MessageBytes`).
     """
 
     def __init__(self, node: Node, message: Any, topic: str, indices: Indices, sizes: Mapping[str, int],
@@ -48,15 +48,15 @@ class Output(ABC):
 
     @abstractmethod
     def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
-        """Send what the robot is to do, in answer to a joint state with this stamp, q and v."""
+        """Send the command that answers a joint state with this stamp, q and v."""
 
     def send(self, stamp: Stamp = (0, 0)) -> None:
-        """Send the numbers, with this stamp if the message has one."""
+        """Send the numbers, with this stamp if the message has a stamp."""
         self._bytes.send(self._publisher, *stamp)
 
     @property
     def topics(self) -> list[str]:
-        """What it publishes on, by full name."""
+        """Published topics, by full name."""
         return [self._publisher.topic_name]
 
     def destroy(self) -> None:
@@ -64,7 +64,7 @@ class Output(ABC):
 
 
 def joint_indices(parameter: str, names: Sequence[str], model: RobotModel) -> Indices:
-    """Where these joints stand in model order; `RbdError` names the parameter that lists them."""
+    """Indices of these joints in model order; raises `RbdError`, naming `parameter`."""
     for name in names:
         if name not in model.joint_names:
             raise unknown_name(f"joint in parameter '{parameter}':", name, model.joint_names)
@@ -74,5 +74,5 @@ def joint_indices(parameter: str, names: Sequence[str], model: RobotModel) -> In
 
 
 def message_type(adapter: str, package: str, name: str) -> Any:
-    """The class of a message whose package only this adapter needs; `RbdError` if it is not there."""
+    """The class of a message of an optional package; raises `RbdError` if the package is missing."""
     return interface_type(f"adapter '{adapter}' publishes", package, "msg", name)

@@ -1,10 +1,10 @@
 """Receipts: confirmation by service that other nodes have handled their messages.
 
-A publisher knows at best that the middleware of a subscriber has a message, not whether its callback ran; with a
-best-effort subscription, as controllers of ros2_control have, not even that. But an executor runs the subscriptions of
-a node before its services, and discovery tells another process of writers in the order in which they were made. So a
-node that answers a request, here for none of its parameters, by a client that was made after the publisher, has got
-what was published to it before the request, and has handled it.
+A publisher knows at best that a subscriber's middleware has received a message, not whether the callback ran; with
+best-effort subscriptions, as of ros2_control's controllers, not even that. But an executor serves the subscriptions of
+a node before its services, and discovery announces writers in order of creation. A node that answers a request (here
+get_parameters without names) of a client created after the publisher has therefore received and handled the messages
+published before the request.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rclpy.callback_groups import CallbackGroup
 
 
 class Receipts:
-    """Asks these services; done: called when all have answered. group: of the clients."""
+    """Requests to these services; done: called when all have answered. group: of the clients."""
 
     def __init__(self, node: Any, services: Sequence[str], group: CallbackGroup | None,
                  done: Callable[[], None]) -> None:
@@ -32,17 +32,17 @@ class Receipts:
 
     @property
     def missing(self) -> str:
-        """Services that have not answered."""
+        """Services without an answer."""
         return ", ".join(self.clients[i].service_name for i in sorted(self._missing))
 
     def ask(self) -> None:
-        """All, about what was sent before."""
+        """Send requests to all services, for receipts of earlier messages."""
         self._round += 1
         self._missing = set(range(len(self.clients)))
         self.repeat()
 
     def repeat(self) -> None:
-        """Ask those again that have not answered."""
+        """Repeat the unanswered requests."""
         for i in sorted(self._missing):
             client = self.clients[i]
             if client.service_is_ready():

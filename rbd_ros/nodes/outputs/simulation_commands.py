@@ -1,4 +1,4 @@
-"""Publishers of node `lockstep`: commands for a simulation, and the efforts passed on."""
+"""Publishers of node `lockstep`: commands for a simulation, and the forwarded efforts."""
 from __future__ import annotations
 
 import math
@@ -34,25 +34,25 @@ class SimulationCommands:
 
     @property
     def received(self) -> bool:
-        """Whether those who are to take every command have subscribed to it."""
+        """Whether all required receivers have subscribed to the commands."""
         return all(map(self._received, [*self._forces, *([self._commands] if self._commands else [])]))
 
     @property
     def controller_listens(self) -> bool:
-        """Whether the controller takes its commands."""
+        """Whether the controller has subscribed to its commands."""
         return self._commands is not None and self._received(self._commands)
 
     def _received(self, output: Any) -> bool:
-        """Not just by anyone who looks on."""
+        """Whether all `receivers` have subscribed to `output`; other subscribers are ignored."""
         if not output.get_subscription_count():
             return False
         if not self._settings.receivers:
             return True
-        there = {info.node_name for info in self._node.get_subscriptions_info_by_topic(output.topic_name)}
-        return there.issuperset(self._settings.receivers)
+        subscribers = {info.node_name for info in self._node.get_subscriptions_info_by_topic(output.topic_name)}
+        return subscribers.issuperset(self._settings.receivers)
 
     def efforts(self, message: JointEffort) -> dict[str, float]:
-        """The effort of each joint; `RbdError` if they are not those of all joints, or not finite."""
+        """The effort of each joint; raises `RbdError` for missing joints or non-finite efforts."""
         names, effort = message.name, message.effort
         sent = dict(zip(names, effort, strict=False))
         joints = self._settings.joints or names
@@ -64,7 +64,7 @@ class SimulationCommands:
         return sent
 
     def publish(self, message: JointEffort, sent: dict[str, float]) -> None:
-        """Pass on a message with these efforts."""
+        """Forward a message with these efforts."""
         joints = self._settings.joints or message.name
         if self._commands is not None:
             self._commands.publish(Float64MultiArray(data=array("d", [sent[name] for name in joints])))

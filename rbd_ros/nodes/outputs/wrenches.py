@@ -15,7 +15,7 @@ from .output import Array, Output, Stamp
 
 
 class WrenchPublishers:
-    """A publisher per sensor."""
+    """One publisher per sensor."""
 
     def __init__(self, node: Node, sensors: Sequence[WrenchSensor]) -> None:
         self._node = node
@@ -28,7 +28,7 @@ class WrenchPublishers:
                 qos_overriding_options=QoSOverridingOptions.with_default_policies())))
 
     def send(self, stamp: Stamp, readings: Array | None) -> None:
-        """What the sensors show (n, 6); nothing where that is not known."""
+        """Publish the readings (n, 6); nothing for None (unknown)."""
         if readings is None:
             return
         for (message, publisher), wrench in zip(self._made, readings, strict=True):
@@ -42,7 +42,7 @@ class WrenchPublishers:
 
 
 class WrenchOutput(Output):
-    """Of a torque node: what the sensors would show, said by `sensed`."""
+    """Output of a torque node: expected readings of the sensors, computed by `sensed`."""
 
     def __init__(self, node: Node, sensors: Sequence[WrenchSensor], sensed: Callable[[], Array | None]) -> None:
         self._sensors, self._sensed = WrenchPublishers(node, sensors), sensed
@@ -52,7 +52,7 @@ class WrenchOutput(Output):
 
     @property
     def topics(self) -> list[str]:
-        return []    # that others publish on them is no danger
+        return []    # other publishers on these topics are harmless
 
     def destroy(self) -> None:
         self._sensors.destroy()

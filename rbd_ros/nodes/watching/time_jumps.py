@@ -12,9 +12,9 @@ RESET_OF_GAZEBO = ("Gazebo's reset of a world takes out an arm that was spawned,
 
 
 def watch_time(node: Any, went_back: Callable[[float], None]) -> Callable[[], None]:
-    """Call `went_back` with the s by which the time of the node goes back; returns what ends that.
+    """Call `went_back` with the size (s) of backward jumps of the node's time; returns a function that ends the watch.
 
-    Only a node with use_sim_time has such a time.
+    Only for nodes with use_sim_time.
     """
     handle = node.get_clock().create_jump_callback(
         JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False),

@@ -1,7 +1,7 @@
-"""Follows a torque node for `rbd view --live`, and can stop it: joint states, `~/effort`, `/diagnostics`, and the
-references that it is sent.
+"""Listener to a torque node for `rbd view --live`, with emergency stop: joint states, `~/effort`, `/diagnostics`, and
+the node's references.
 
-It has no executor: `poll` takes the newest messages, thirty times a second, however fast the robot publishes.
+It has no executor: `poll` takes the newest messages, thirty times a second, at any publishing rate of the robot.
 """
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from ...runtime.inputs.trajectory_points import Point
 from ..base.conversions import nanoseconds, read_description, reading
 from ..base.rclpy_inside import bounded, take, take_answer
 
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # hears reliable publishers, too
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # compatible with reliable publishers, too
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 PATIENCE = 5.0    # s for an answer of `~/reset`
 MOST = 2**20      # bytes of a message other than the description
 
 
 class ViewListener:
-    """node: full name of the torque node; joint_states: topic. Close it at the end."""
+    """Listener to one torque node. node: its full name; joint_states: topic. Call `close` at the end."""
 
     def __init__(self, node: str, joint_states: str = "") -> None:
         if not node.startswith("/") or node.endswith("/"):
@@ -46,22 +46,22 @@ class ViewListener:
         rclpy.init(args=[], context=self._context)
         try:
             self._own = rclpy.create_node("rbd_view", context=self._context, start_parameter_services=False)
-            own = self._own
+            listener = self._own
             topic = joint_states or f"{node.rpartition('/')[0]}/joint_states"
-            self._states = bounded(own, JointState, topic, _nothing, NEWEST, MOST)
-            self._efforts = bounded(own, JointEffort, f"{node}/effort", _nothing, NEWEST, MOST)
-            self._references = bounded(own, JointReference, f"{node}/reference", _nothing, NEWEST, MOST)
-            self._trajectories = bounded(own, JointTrajectory, f"{node}/joint_trajectory", _nothing, 1, MOST)
-            self._reports = bounded(own, DiagnosticArray, "/diagnostics", _nothing, 20, MOST)
-            self._stop = own.create_publisher(Bool, f"{node}/emergency_stop", LATCHED)
-            self._reset = own.create_client(Trigger, f"{node}/reset")
+            self._states = bounded(listener, JointState, topic, _nothing, NEWEST, MOST)
+            self._efforts = bounded(listener, JointEffort, f"{node}/effort", _nothing, NEWEST, MOST)
+            self._references = bounded(listener, JointReference, f"{node}/reference", _nothing, NEWEST, MOST)
+            self._trajectories = bounded(listener, JointTrajectory, f"{node}/joint_trajectory", _nothing, 1, MOST)
+            self._reports = bounded(listener, DiagnosticArray, "/diagnostics", _nothing, 20, MOST)
+            self._stop = listener.create_publisher(Bool, f"{node}/emergency_stop", LATCHED)
+            self._reset = listener.create_client(Trigger, f"{node}/reset")
         except Exception as error:    # for invalid names
             self.close()
             raise RbdError(f"--node {node[:80]}: {' '.join(str(error).split())[:200]}") from None
         self._asked: tuple[Any, float, Callable[[str], object]] | None = None
 
     def description(self, topic: str = "/robot_description", patience: float = PATIENCE) -> str:
-        """The robot description on a topic that latches it; `RbdError` where none comes, or something else."""
+        """The latched robot description of a topic; raises `RbdError` if none, or no valid one, comes."""
         subscription = bounded(self._own, String, topic, _nothing, LATCHED, LONGEST)
         why = ""
         try:
@@ -71,7 +71,7 @@ class ViewListener:
                     try:
                         check_size(topic, len(taken[0]), LONGEST, parameter="")
                         return read_description(taken[0])
-                    except Rejected as error:    # somebody else may publish one
+                    except Rejected as error:    # another publisher may send a valid one
                         why = f" ({error})"
                 time.sleep(0.02)
         finally:
@@ -79,7 +79,7 @@ class ViewListener:
         raise RbdError(f"no robot description on {topic} within {patience:g} s{why}: give its file, too")
 
     def poll(self, observed: ObservedRobot) -> None:
-        """Hand over what has come."""
+        """Pass the received messages to `observed`."""
         now = time.monotonic()
         for state in _taken(self._states, 1):
             observed.on_state(now, state.name, state.position, state.effort, nanoseconds(state.header.stamp))
@@ -102,14 +102,15 @@ class ViewListener:
                 tell(answer.message if answer is not None else f"{self.node}/reset did not answer")
 
     def emergency_stop(self) -> str:
-        """Publish it, latched: a node that starts later stops, too. Says whether anyone hears it."""
+        """Publish an emergency stop, latched: a node that starts later stops, too. Returns a message about subscribers.
+        """
         self._stop.publish(Bool(data=True))
         heard = self._stop.get_subscription_count() > 0
         return "emergency stop sent" + ("" if heard else f", but nobody listens on {self.node}/emergency_stop")
 
     def reset(self, tell: Callable[[str], object]) -> None:
-        """Call `~/reset`; tell gets its answer."""
-        self._stop.publish(Bool(data=False))    # releases nothing, but takes the place of the stop that is latched here
+        """Call `~/reset`; `tell` is called with its answer."""
+        self._stop.publish(Bool(data=False))    # releases nothing, but replaces the latched stop of this publisher
         if not self._reset.service_is_ready():
             tell(f"there is no service {self.node}/reset")
             return
@@ -123,7 +124,7 @@ class ViewListener:
 
 
 def _taken(subscription: Any, most: int) -> Iterator[Any]:
-    """At most so many of the messages that wait; those that are too large, or none, are left out."""
+    """At most `most` waiting messages, without too large and malformed ones."""
     for _ in range(most):
         if (taken := take(subscription)) is None:
             return
@@ -133,4 +134,4 @@ def _taken(subscription: Any, most: int) -> Iterator[Any]:
 
 
 def _nothing(*_: Any) -> None:
-    """Messages are taken, not called back."""
+    """Unused callback: messages are taken by `poll`."""

@@ -1,7 +1,7 @@
 """Mounting of the robot, from topic `/tf_static` (tf2_msgs/TFMessage, latched): parameter `mounting.frame`.
 
-Only static transforms count: a base that moves needs odometry. The root link's rotation is read at the configuration,
-which waits for it; no torque is computed before.
+Only static transforms are used: a moving base needs odometry. The root link's rotation is read at configuration, which
+waits for it; no torque is computed before.
 """
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ...runtime.robot import turned
 from ...runtime.world.frames import StaticFrames, Transform
 from ..base.optional import interface_type
 
-TOPIC = "/tf_static"    # absolute, as tf2 has it
+TOPIC = "/tf_static"    # absolute, as in tf2
 WAITING = "waiting for the transform of the mounting"
 LONGEST = 2**22    # bytes of a message
 LATCHED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class Mounting:
-    """The root link's rotation, of a node whose parameter `mounting.frame` names the world."""
+    """Rotation of the root link in the world frame of parameter `mounting.frame`."""
 
     def __init__(self, node: Any, world: str) -> None:
         self._node, self.world = node, world
         self._frames = StaticFrames()
         self._applied: Any = None    # root link and rotation of the configuration
         self.received = False
-        self.problem = ""    # that nothing can be received
+        self.problem = ""    # reason why no transform can be received
         try:
             kind = interface_type("parameter 'mounting.frame' reads", "tf2_msgs", "msg", "TFMessage")
         except RbdError as error:
@@ -40,7 +40,7 @@ class Mounting:
             node.listen(kind, TOPIC, self.take, LATCHED, LONGEST)
 
     def take(self, message: Any) -> None:
-        """Take transforms, and let the node start if it waits for them."""
+        """Take transforms, and start the node if it waits for them."""
         self.received = True
         for wrong in self._frames.accept(
                 Transform(each.header.frame_id, each.child_frame_id, (r.x, r.y, r.z, r.w))
@@ -59,7 +59,7 @@ class Mounting:
                                             "takes effect at the next configuration")
 
     def applied(self, model: RobotModel, values: Mapping[str, Any]) -> RobotModel:
-        """The model with gravity as it acts on the robot mounted so; `RbdError` where that is not known."""
+        """The model with gravity for this mounting; raises `RbdError` if the mounting is unknown."""
         self._applied = None
         if self.problem:
             raise RbdError(self.problem)
@@ -76,11 +76,11 @@ class Mounting:
         return model.with_(gravity=gravity)
 
     def forget(self) -> None:
-        """The configuration has ended."""
+        """Forget the applied rotation at the end of a configuration."""
         self._applied = None
 
 
 def make_mounting(node: Any) -> Mounting | None:
-    """`Mounting` by the parameter; None if that is empty."""
+    """`Mounting` for parameter `mounting.frame`; None if empty."""
     world = node.get_parameter("mounting.frame").value
     return Mounting(node, world) if isinstance(world, str) and world else None

@@ -1,4 +1,4 @@
-"""nav_msgs/Odometry → plain values, for nodes whose parameter `odometry` names a topic."""
+"""Conversion of nav_msgs/Odometry to plain values, for nodes with parameter `odometry`."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from ..base.optional import interface_type
 
 
 def subscribe_odometry(node: ModelNode, topic: str, take: Callable[[Odometry], Any]) -> Any:
-    """Call `take` with what comes on the topic, until cleanup; returns the subscription. `RbdError` where package
+    """Call `take` with messages of the topic, until cleanup; returns the subscription. Raises `RbdError` if package
     nav_msgs is missing.
     """
     kind = interface_type("parameter 'odometry' reads", "nav_msgs", "msg", "Odometry")
@@ -19,7 +19,8 @@ def subscribe_odometry(node: ModelNode, topic: str, take: Callable[[Odometry], A
 
 
 def odometry(message: Any) -> Odometry:
-    """The twist of nav_msgs/Odometry is that of the child frame in its own axes, linear part first."""
+    """Plain values of a nav_msgs/Odometry, whose twist is that of the child frame in its own axes, linear part first.
+    """
     position, orientation = message.pose.pose.position, message.pose.pose.orientation
     angular, linear = message.twist.twist.angular, message.twist.twist.linear
     return Odometry(nanoseconds(message.header.stamp), message.header.frame_id, message.child_frame_id,

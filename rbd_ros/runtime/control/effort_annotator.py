@@ -1,7 +1,7 @@
 """Efforts for the points of a joint trajectory, by inverse dynamics, for joint_trajectory_controller's feed-forward.
 
-Where a point has no velocity or acceleration it gets what the interpolation (`trajectory`) does about it, averaged
-over the halves of both neighbouring segments, as that is what one effort per point can stand for:
+Missing velocities and accelerations of a point are those of the interpolation (`trajectory`), averaged over the
+adjacent halves of its two neighbouring segments, because a message has one effort per point:
 
 | given             | velocity                         | acceleration                                              |
 |-------------------|----------------------------------|-----------------------------------------------------------|
@@ -9,8 +9,8 @@ over the halves of both neighbouring segments, as that is what one effort per po
 | q, v              | given                            | mean of both cubics                                       |
 | q                 | slopes, weighted by the segments | change of slope over the halves of both segments          |
 
-A trajectory of positions is at rest at its end, and at its start if that is at time 0; of the way to a later first
-point nothing is known. With T the time and D the way of a segment, its cubic has the accelerations
+A trajectory of positions is at rest at its end, and at its start if that is at time 0; the motion towards a later
+first point is unknown. With T the duration and D the displacement of a segment, its cubic has the accelerations
 6 D/T² − (4 v₀ + 2 v₁)/T and −6 D/T² + (2 v₀ + 4 v₁)/T at its ends.
 """
 from __future__ import annotations
@@ -65,7 +65,7 @@ class AnnotatorSettings:
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> AnnotatorSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(ANNOTATOR_TABLE, values)
         zero = np.zeros(model.nv)
         law = TrackingLawSettings(kp=zero, kd=zero, friction=FrictionTerms.from_values(values),
@@ -76,7 +76,7 @@ class AnnotatorSettings:
 
 
 class Excess(NamedTuple):
-    """A point that is beyond a limit. `kind`: effort, velocity or position; `value` and `limit` of the worst joint."""
+    """A point beyond a limit. `kind`: effort, velocity or position; `value` and `limit` of the worst joint."""
 
     point: int
     joint: str
@@ -89,9 +89,9 @@ class Excess(NamedTuple):
 
 
 class Annotation(NamedTuple):
-    """Efforts (N, number of names) in the order of the names, after clipping; what is beyond its limit before that.
-    retimed: times (N,), positions, velocities and accelerations, likewise, that take the place of those that came, or
-    None. kept: why a trajectory that should have been timed anew was not.
+    """Clipped efforts (N, number of names) in the order of the names, and the points beyond a limit before clipping.
+    retimed: times (N,), positions, velocities and accelerations that replace the received ones; None if not retimed.
+    kept: reason why a trajectory was not retimed although requested.
     """
 
     effort: Array
@@ -101,7 +101,7 @@ class Annotation(NamedTuple):
 
 
 class EffortAnnotator:
-    """Trajectories in, efforts out; invalid trajectories are counted in `rejections`."""
+    """Annotates trajectories with efforts; invalid trajectories are counted in `rejections`."""
 
     def __init__(self, model: RobotModel, settings: AnnotatorSettings) -> None:
         self.rejections = Rejections()
@@ -153,7 +153,7 @@ class EffortAnnotator:
                                              self._by_name(names, v, 1.0, 0.0), self._by_name(names, a, 1.0, 0.0)))
 
     def _by_name(self, names: Sequence[str], values: Array, rate: float, offset: float) -> Array:
-        """(N, number of names) of values (N, nv); a mimic joint has these parts of what its source makes of it."""
+        """Values (N, nv) as (N, number of names). rate, offset: factors of a mimic joint's multiplier and offset."""
         out = np.zeros((len(values), len(names)))
         mimics = {mimic.name: mimic for mimic in self.model.mimics}
         for i, name in enumerate(names):
@@ -166,7 +166,7 @@ class EffortAnnotator:
         return out
 
     def _retimed(self, times: Array, q: Array, v: Array, a: Array) -> tuple[Timed | None, str]:
-        """The same path retimed within the limits, if requested; else the reason why not."""
+        """The path retimed within the limits, if requested; else the reason why not."""
         mode, law = self.settings.retime, self.settings.law
         if mode == "never":
             return None, ""
@@ -183,19 +183,19 @@ class EffortAnnotator:
             return None, f"not timed anew: {error}"
 
     def _efforts(self, q: Array, v: Array, a: Array) -> Array:
-        found = np.empty_like(q)
+        efforts = np.empty_like(q)
         for i, state in enumerate(zip(q, v, a, strict=True)):
             if not np.isfinite(state).all():
                 raise Rejected("bad_trajectory", f"point {i} is so close to its neighbours in time that its velocity "
                                                  "or acceleration is not finite")
-            found[i] = self._law.effort(*state[:2], Reference(*state))
-            if not all_finite(found[i]):
+            efforts[i] = self._law.effort(*state[:2], Reference(*state))
+            if not all_finite(efforts[i]):
                 raise Rejected("non_finite", f"effort of point {i} is not finite: its velocity or acceleration is too "
                                              "large")
-        return found
+        return efforts
 
     def _read(self, index: int, point: Point) -> tuple[Array, Array, Array]:
-        """Position, velocity and acceleration in model order, NaN where they are not given."""
+        """Position, velocity and acceleration in model order, NaN where missing."""
         where = f"in trajectory point {index}"
         missing = np.full(self.model.nv, np.nan)
         return (self._map.positions(f"position {where}", point.position),
@@ -205,7 +205,7 @@ class EffortAnnotator:
 
     def _excesses(self, q: Array, v: Array, tau: Array) -> list[Excess]:
         model, effort = self.model, self.settings.effort_limit
-        found = []
+        excesses = []
         for kind, values, lower, upper in (("effort", tau, -effort, effort),
                                            ("velocity", v, -model.velocity_limit, model.velocity_limit),
                                            ("position", q, *limits(model))):
@@ -213,12 +213,12 @@ class EffortAnnotator:
             for i in np.flatnonzero((over > 1e-9).any(axis=1)):
                 j = int(np.argmax(over[i]))
                 limit = upper[j] if values[i, j] > upper[j] else lower[j]
-                found.append(Excess(int(i), model.joint_names[j], kind, float(values[i, j]), float(limit)))
-        return sorted(found)
+                excesses.append(Excess(int(i), model.joint_names[j], kind, float(values[i, j]), float(limit)))
+        return sorted(excesses)
 
 
 def derive(model: RobotModel, times: Array, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
-    """Velocities and accelerations (N, nv) with those that are NaN filled in, by the table above."""
+    """Velocities and accelerations (N, nv), with NaN replaced according to the module's table."""
     if len(times) == 1:
         return np.nan_to_num(v, nan=0.0), np.nan_to_num(a, nan=0.0)
     T = np.diff(times)[:, None]
@@ -230,9 +230,9 @@ def derive(model: RobotModel, times: Array, q: Array, v: Array, a: Array) -> tup
     left, right = length[:-1], length[1:]
     smooth_v = (right * slope[:-1] + left * slope[1:]) / (left + right)
     bend = 2.0 * (slope[1:] - slope[:-1]) / (left + right)
-    given = np.isfinite(v)
-    v = np.where(given, v, smooth_v)
+    measured = np.isfinite(v)
+    v = np.where(measured, v, smooth_v)
     begin = 6.0 * D / T**2 - (4.0 * v[:-1] + 2.0 * v[1:]) / T
     end = -6.0 * D / T**2 + (2.0 * v[:-1] + 4.0 * v[1:]) / T
     cubic = np.vstack([begin[:1], (end[:-1] + begin[1:]) / 2.0, end[-1:]])
-    return v, np.where(np.isfinite(a), a, np.where(given, cubic, bend))
+    return v, np.where(np.isfinite(a), a, np.where(measured, cubic, bend))

@@ -1,13 +1,13 @@
 """Controller of a robot with elastic joints: motor efforts and motor references in addition to joint efforts.
 
-A joint state is answered with link-side τ, τ̇, τ̈ of the reference, as in the rigid form, with the motors' motion by the
-flatness map, and with motor efforts by the law of `elastic_law`. Both efforts go through safety filters in the same
-mode. Whatever stands in the way of a command makes all outputs safe: a motor state that is missing or stale (needed by
-all modes but `feed_forward`), a reference without jerk and snap, a spring that cannot carry the torque or reach the
-stiffness. It is counted, and `Command.problem` says what it is.
+Each joint state is answered with link-side τ, τ̇, τ̈ of the reference, as for rigid joints, with the motors' motion by
+the flatness map, and with motor efforts by the law of `elastic_law`. Joint and motor efforts pass safety filters in
+the same mode. All outputs fall back to the safe effort if there is no command: for a missing or stale motor state
+(needed by all modes but `feed_forward`), a reference without jerk and snap, or a spring that cannot carry the torque or
+reach the stiffness. The cause is counted and reported in `Command.problem`.
 
-The safe effort of the motors holds gravity behind the springs, with the stiffness that is wanted, and brakes each
-motor by its own velocity while that is known: at the motor, damping takes energy out of every mode of the springs.
+The safe effort of the motors holds gravity through the springs, at the desired stiffness, and damps each motor's own
+velocity while that is known: damping at the motor dissipates energy of every mode of the springs.
 """
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from .smooth_stiffness import SmoothStiffness
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
-BRAKING = 0.2    # the most that braking takes from a motor's own momentum in one period
+BRAKING = 0.2    # largest share of a motor's own momentum that braking removes in one period
 
 
 class ElasticController(FlatnessController[ElasticLaws]):
-    """Joint and motor states in, efforts of joints and motors out, and motor references by the flatness map; `now` is a
-    steady time in s.
+    """Computes efforts of joints and motors, and motor references by the flatness map, from joint and motor states.
+    `now` is a steady time in s.
     """
 
     settings: ElasticSettings
@@ -58,7 +58,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self.hold = PositionHold(np.concatenate([Turns(model).turn, np.zeros(self.actuation.nm - model.nv)]))
         self._ramp, self._led_by, self._jumps = MotorRamp(), self.safety.laws.new, False
         self._last_stamp = self._elapsed = 0.0
-        self._heard = -math.inf    # the time of the last joint state but this one
+        self._heard = -math.inf    # time of the previous joint state
         self._cycle = self._timed = 0
         self._stiffness = SmoothStiffness(settings.stiffness, settings.stiffness_poles)
 
@@ -82,8 +82,8 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self.motor_state.clear()
 
     def begin_anew(self) -> None:
-        """Motors are judged by themselves. What was heard of them before the joints changed is forgotten: all that came
-        in the first half of the time since the last state of the joints.
+        """Handle a restart of the joint states: forget motor states received in the first half of the time since the
+        previous joint state. Plausibility of motor states is checked independently.
         """
         self._clear_commands()
         if self.motor_state.received <= 0.5 * (self._heard + self.state.received):
@@ -98,7 +98,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self._stiffness.reset()
 
     def _forget(self, laws: ElasticLaws) -> None:
-        """The next command is the first one."""
+        """Reset the laws: the next command is the first one."""
         laws.motors.reset()
         laws.use(self.state.received, None)
         if laws is self.safety.laws.new:
@@ -124,10 +124,10 @@ class ElasticController(FlatnessController[ElasticLaws]):
     def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
         before = self._heard, self._cycle
         self.hear()
-        found = super().on_bytes(now, data, age)
-        if found is None:
+        command = super().on_bytes(now, data, age)
+        if command is None:
             self._heard, self._cycle = before
-        return found
+        return command
 
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
         super()._fade_from(before, same)
@@ -141,12 +141,12 @@ class ElasticController(FlatnessController[ElasticLaws]):
     def command(self, now: float, laws: ElasticLaws) -> Command | NoCommand:
         newest = laws is self.safety.laws.new
         try:
-            found = self._command(now, laws, newest)
+            result = self._command(now, laws, newest)
         except RbdError as error:
-            found = self._refuse("impossible", str(error), newest)
-        if isinstance(found, NoCommand):
+            result = self._refuse("impossible", str(error), newest)
+        if isinstance(result, NoCommand):
             self._forget(laws)
-        return found
+        return result
 
     def again(self, laws: ElasticLaws) -> tuple[Array, ...] | None:
         motors = laws.before(self.state.received)
@@ -175,21 +175,21 @@ class ElasticController(FlatnessController[ElasticLaws]):
         if self._since_last() > 1.5 * laws.settings.law.period:    # damped springs move on by a period, or begin anew
             laws.motors.reset()
         state = ElasticState(self.state.q, self.state.v, *self.motor_state.measured(self.state.q, self.state.v))
-        effort, rates, found = laws.flat(reference, self.fresh_wrenches(now), state, self._stiffness.value,
+        effort, rates, motors_ = laws.flat(reference, self.fresh_wrenches(now), state, self._stiffness.value,
                                          self.loop.share)
-        if found is None:
+        if motors_ is None:
             return self._refuse("impossible", "the time derivatives of the effort are not finite", newest)
-        if not (all_finite(found.effort) and _finite(found.reference)):
+        if not (all_finite(motors_.effort) and _finite(motors_.reference)):
             return self._refuse("impossible", "the motor reference is not finite", newest)
         motors = None
-        laws.use(self.state.received, None if laws.settings.law.mode == "feedback_linearization" else found.reference)
+        laws.use(self.state.received, None if laws.settings.law.mode == "feedback_linearization" else motors_.reference)
         if newest and self.safety.mode in ("waiting", "stale", "ramp_in", "running"):
-            motors = self._led_in(now, laws, found.reference)
-        return Command(effort, rates, found.effort, motors)
+            motors = self._led_in(now, laws, motors_.reference)
+        return Command(effort, rates, motors_.effort, motors)
 
     def _led_in(self, now: float, laws: ElasticLaws, wanted: MotorReference) -> MotorReference:
-        """The blended motor reference: within `ramp_in` from the measured motors, after a change from the last
-        reference.
+        """The motor reference blended within `ramp_in`: from the measured motors at the start, from the last reference
+        after a change.
         """
         duration, time = self.settings.safety.ramp_in, self._last_stamp
         jumps, self._jumps, self._led_by = self._jumps or laws is not self._led_by, False, laws
@@ -197,10 +197,10 @@ class ElasticController(FlatnessController[ElasticLaws]):
             self._ramp.begin(time, self._present(now, wanted), wanted, duration)
         elif duration > 0.0 and jumps:
             self._ramp.jump(time, wanted, duration)
-        found = self._ramp.follow(time, wanted)
-        if found is not wanted and not _finite(found):
+        blended = self._ramp.follow(time, wanted)
+        if blended is not wanted and not _finite(blended):
             raise RbdError("the ramp of the motors to their reference is not finite")
-        return found
+        return blended
 
     @property
     def led(self) -> bool:
@@ -213,8 +213,8 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self._ramp.follow(self._last_stamp, motors)
 
     def _present(self, now: float, like: MotorReference) -> MotorReference:
-        """The measured motors; if unknown, the motors that hold gravity; raises `RbdError` if that exceeds the springs'
-        range.
+        """The measured motor positions; if unknown, those that hold gravity. Raises `RbdError` if they exceed the
+        springs' range.
         """
         laws = self.safety.laws.new
         if self.motor_state.fresh(now):
@@ -225,7 +225,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
                              effort=self.safe(laws, True)[1])
 
     def _holding(self, laws: ElasticLaws) -> MotorReference:
-        """The motors that hold gravity at rest in the last state; raises `RbdError` if that exceeds the springs' range.
+        """Motor positions that hold gravity at rest in the last state; raises `RbdError` beyond the springs' range.
         """
         q = self.state.q
         return motor_reference(laws.actuation, q, self._zero, self._zero,
@@ -233,7 +233,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
                                self._stiffness.value[0])
 
     def _since_last(self) -> float:
-        """Time since the last command (s), 0 before; the stiffness goes on by it, once in each cycle."""
+        """Time since the last command (s), 0 before the first; advances the stiffness filter once per cycle."""
         if self._timed != self._cycle:
             stamp = self.state.stamp_ns * 1e-9 if self.state.stamp_ns else self.state.received
             self._elapsed = stamp - self._last_stamp if self._last_stamp else 0.0
@@ -247,7 +247,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         return NoCommand(problem)
 
     def safe(self, laws: ElasticLaws, at_rest: bool) -> list[Array]:
-        """Beside that of the joints, efforts (nm,) of motors that hold gravity in the last state, and brake."""
+        """Safe efforts of the joints (nv,), and of the motors (nm,): gravity in the last state, and braking."""
         q, v = self.state.q, self.state.v
         try:
             effort = self._holding(laws).effort
@@ -273,15 +273,15 @@ class ElasticController(FlatnessController[ElasticLaws]):
         rate, period = laws.settings.safe_damping, self.statistics.period
         links = np.zeros(actuation.nm)
         links[:nv] = np.diag(mass_matrix(laws.model, q))
-        for at, spring in actuation.groups:
+        for joints, spring in actuation.groups:
             if spring.antagonistic:    # two motors share the link
-                first = actuation.variable[at]
-                links[nv + at] = links[first] = 0.5 * links[first]
-        own = actuation.inertia.copy()
-        own[actuation.rigid] = 0.0    # part of the link
-        damping = rate * (own + links)
-        most = np.where(own > 0.0, BRAKING * own / period if 0.0 < period < math.inf else rate * own, math.inf)
-        return np.minimum(damping, most)
+                first = actuation.variable[joints]
+                links[nv + joints] = links[first] = 0.5 * links[first]
+        rotor = actuation.inertia.copy()
+        rotor[actuation.rigid] = 0.0    # part of the link
+        damping = rate * (rotor + links)
+        bound = np.where(rotor > 0.0, BRAKING * rotor / period if 0.0 < period < math.inf else rate * rotor, math.inf)
+        return np.minimum(damping, bound)
 
     def warm_up(self) -> None:
         super().warm_up()
@@ -292,7 +292,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         for _ in range(2):
             try:
                 law.command(reference, state, self._stiffness.value)
-            except RbdError:    # in another state it may work
+            except RbdError:    # may be feasible in another state
                 break
         self.safety.laws.newest.flat(Reference.rest(q), None, state, self._stiffness.value, 1.0)
         mass_matrix(self.model, q)
@@ -307,5 +307,5 @@ class ElasticController(FlatnessController[ElasticLaws]):
 
 
 def _finite(motors: MotorReference) -> bool:
-    """Whether every number of a motion of motors is finite."""
+    """Whether all numbers of a motor reference are finite."""
     return all(map(all_finite, motors[:4]))

@@ -1,4 +1,4 @@
-"""The law of a robot with elastic joints: motor efforts for a reference of links (and stiffness), before any limit.
+"""Control law of a robot with elastic joints: unlimited motor efforts for a reference of links (and stiffness).
 
 | mode                     | motor effort                                                                        |
 |--------------------------|-------------------------------------------------------------------------------------|
@@ -6,8 +6,8 @@
 | `feed_forward_pd`        | τ_m + Kp (θ_ref − θ) + Kd (θ̇_ref − θ̇), all motors (stable as the motor side is)     |
 | `feedback_linearization` | the error dynamics of `gains`, from the measured motion of links and motors         |
 
-A rigid joint's motor is the joint. An effort that is held for a period acts as if half a period late; where feedback
-linearisation replaces the modes of the springs by poles of its own, that costs damping. It looks ahead by as much.
+A rigid joint's motor is the joint. An effort held for a period acts with a delay of half a period; in feedback
+linearisation, which places the poles of the springs' modes, the delay reduces damping. `look_ahead` compensates it.
 """
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ElasticLawSettings:
 
 
 class ElasticState(NamedTuple):
-    """Measured: links q, v (nv,), motors behind the gears motor_position, motor_velocity (nm,)."""
+    """Measured state: q, v (nv,) of the links; motor_position, motor_velocity (nm,), behind the gears."""
 
     q: Array
     v: Array
@@ -69,7 +69,7 @@ class ElasticCommand(NamedTuple):
 
 
 class ElasticLaw:
-    """Commands for one robot, one per period; call `reset` when a motion begins again.
+    """Computes the command of one robot once per period; call `reset` before a new motion.
 
     Springs with damping have a state, the deflection of the reference. In `feedback_linearization`, dampers that
     settle within two periods (D/K < 2 periods) are ignored: no sampled control could use them.
@@ -100,7 +100,7 @@ class ElasticLaw:
         return (self._kp, self._kd) if self.settings.mode == "feed_forward_pd" else None
 
     def reset(self) -> None:
-        """Forget the last period."""
+        """Forget the deflections and accelerations of the last period."""
         self._deflection: DampedDeflection | None = None
         self._linearized = None
 
@@ -110,9 +110,9 @@ class ElasticLaw:
         """The command for reference (5, nv): q, v, a, jerk, snap, and stiffness (n,) or (3, n): k, k̇, k̈ of the
         joints in `Actuation.variable`, by default that of their drives.
 
-        state: measured, for all modes but `feed_forward`. efforts: link-side τ, τ̇, τ̈ (3, nv) of the reference for
-        the flatness map, by default `link_efforts`. share: of the PD. Raises `RbdError` naming the input, or the joint
-        whose spring cannot produce it.
+        state: measured, needed by all modes but `feed_forward`. efforts: link-side τ, τ̇, τ̈ (3, nv) of the reference
+        for the flatness map, by default `link_efforts`. share: factor of the PD feedback. Raises `RbdError` naming the
+        invalid input, or the joint whose spring cannot produce the effort.
         """
         r = real(reference, "reference", f"(5, {self.actuation.nv})")
         if r.shape != (5, self.actuation.nv):
@@ -125,8 +125,8 @@ class ElasticLaw:
 
     def follow(self, reference: Rows, state: ElasticState, stiffness: Array, efforts: Sequence[Array],
                share: float = 1.0) -> ElasticCommand:
-        """`command` for five arrays of the reference, three of the efforts, and stiffness (3, n), that are known to be
-        finite; what it returns may not be finite.
+        """`command` for finite inputs: five arrays of the reference, three of the efforts, and stiffness (3, n).
+        The result may be non-finite.
         """
         deflection = self._advanced(np.stack(efforts)) if self.actuation.damped.size else None
         motors = flat_motors(self.actuation, Motion(*reference[:3]), Motion(*efforts), Motion(*stiffness), deflection)
@@ -157,7 +157,7 @@ class ElasticLaw:
                 + self._kd * (motors.velocity - state.motor_velocity))
 
     def _advanced(self, efforts: ArrayLike) -> Array | None:
-        """The deflection of the reference of springs with damping, a period later; None without any."""
+        """Deflection of the reference of damped springs, one period later; None without damped springs."""
         if not self.actuation.damped.size:
             return None
         if self._deflection is None:
@@ -179,14 +179,14 @@ class ElasticLaw:
 
 
 def ahead(reference: Array, h: float) -> Array:
-    """The reference (5, nv) h seconds later, its snap constant."""
+    """The reference (5, nv) extrapolated by h seconds at constant snap."""
     q, v, a, j, s = reference
     return np.stack([q + h * (v + h / 2.0 * (a + h / 3.0 * (j + h / 4.0 * s))),
                      v + h * (a + h / 2.0 * (j + h / 3.0 * s)), a + h * (j + h / 2.0 * s), j + h * s, s])
 
 
 def without_fast_dampers(actuation: Actuation, time: float) -> Actuation:
-    """The drives with those dampers left out whose time constant D/K is shorter than `time` (s)."""
+    """The drives without the dampers whose time constant D/K is shorter than `time` (s)."""
     changed: Mapping[str, SeriesDrive] = {
         name: replace(drive, damping=0.0) for name, drive in actuation.drives.items()
         if isinstance(drive, SeriesDrive) and 0.0 < drive.damping < time * drive.spring.coefficients[0]}

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 class ElasticLaws(FlatnessLaws):
-    """The laws of the links and the law of the motors, which has its own memory."""
+    """The control laws of the links, and the law of the motors, which is stateful."""
 
     settings: ElasticSettings
 
@@ -38,11 +38,11 @@ class ElasticLaws(FlatnessLaws):
 
     def flat(self, reference: Reference, wrenches: Array | None, state: ElasticState, stiffness: Array,
              share: float) -> tuple[Array, Array | None, ElasticCommand | None]:
-        """Effort of the links and its rates, and the command for the motors; None where they are not known."""
+        """Effort of the links, its rates, and the command for the motors; None for the unknown ones."""
         if self.quick is not None and wrenches is None:
-            found = self.quick.command(reference, state, share)
-            if found is not None:
-                return found
+            result = self.quick.command(reference, state, share)
+            if result is not None:
+                return result
         effort, rates = self.feedforward(reference, wrenches)
         if rates is None:
             return effort, None, None

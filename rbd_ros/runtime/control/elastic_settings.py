@@ -13,6 +13,7 @@ from ...core.actuation.poles import FeedbackGains
 from ...core.errors import RbdError
 from ...core.model.inertia import read_only
 from ...core.model.robot_model import RobotModel
+from ..damping_gains import DampingGains
 from ..parameters import per_joint, validate
 from ..robot import joint_order
 from ..safety import SafetySettings
@@ -24,11 +25,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticSettings(FlatnessSettings):
-    """Validated parameters; `model` is that of the links, `motors` are limits and fallback of the motors (nm,).
+    """Validated parameters. model: of the links. motors: limits and fallback of the motors (nm,).
 
-    motor_output: indices that put an array (nm,) in the order of messages: joints in the order of parameter `joints`,
-    then the second motors in the same order; motor_names: in that order. stiffness, stiffness_poles: (n,) of the
-    joints in `actuation.variable`. given: the drives of the file, without `stiffness`.
+    motor_output: permutation of an array (nm,) to the order of messages: joints in the order of parameter `joints`,
+    then the second motors in the same order; motor_names: in the order of messages. stiffness, stiffness_poles: (n,)
+    of the joints in `actuation.variable`. given: the drives of the file, without parameter `stiffness`.
     """
 
     given: Mapping[str, Drive]
@@ -42,9 +43,9 @@ class ElasticSettings(FlatnessSettings):
 
     @staticmethod
     def from_drives(values: Mapping[str, Any], model: RobotModel, drives: Mapping[str, Drive]) -> ElasticSettings:
-        """From parameter values by name, defaults where they are missing, and the drives of `load_actuation`.
+        """Validate parameter values by name, with the drives of `load_actuation`; missing values get their defaults.
 
-        `RbdError` says what is wrong.
+        Raises `RbdError`.
         """
         values = validate(FLATNESS_TABLE, values)
         _refuse_what_is_rigid(values)
@@ -52,12 +53,12 @@ class ElasticSettings(FlatnessSettings):
         loaded = rigid.model.with_(damping=model.damping if rigid.friction.damping else 0.0,
                                    friction=model.friction if rigid.friction.coulomb else 0.0)
         order = joint_order(values["joints"], model)[2]
-        known = Actuation(loaded, drives)
-        output, variable_order = _motor_order(known, rigid.output)
+        declared = Actuation(loaded, drives)
+        output, variable_order = _motor_order(declared, rigid.output)
         stiffness = per_joint_of("stiffness", values["stiffness"], variable_order, "joint of variable stiffness")
-        wanted = {known.variable_name(i): float(k) for i, k in enumerate(stiffness) if k >= 0.0}
+        desired = {declared.variable_name(i): float(k) for i, k in enumerate(stiffness) if k >= 0.0}
         try:
-            actuation = Actuation(loaded, {name: _wanting(drive, wanted.get(name)) for name, drive in drives.items()})
+            actuation = Actuation(loaded, {name: _wanting(drive, desired.get(name)) for name, drive in drives.items()})
         except RbdError as error:
             raise RbdError(f"parameter 'stiffness': {error}") from None
 
@@ -87,25 +88,33 @@ class ElasticSettings(FlatnessSettings):
                                motors=motors, motor_output=output, motor_names=names, stiffness=actuation.stiffness,
                                stiffness_poles=stiffness_poles)
 
+    def damping_gains(self) -> DampingGains | None:
+        if self.law.mode != "feed_forward_pd":
+            return None
+        actuation = self.actuation    # a motor feels its own inertia alone: the spring gives way
+        kd = np.broadcast_to(np.asarray(self.law.kd, dtype=float), actuation.nm)
+        return DampingGains("motor_gains.kd", actuation.motor_names, kd, actuation.inertia_behind_springs,
+                            np.ones(actuation.nm, dtype=bool))
+
 
 def per_joint_of(name: str, values: tuple[float, ...], order: NDArray[np.intp], what: str) -> Array:
-    """As `per_joint`, for other names than joints."""
+    """`per_joint` for names other than joints, described by `what`."""
     if len(values) not in (1, len(order)):
         raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per {what})")
     return per_joint(name, values, order)
 
 
 def held(actuation: Actuation, torque: Array) -> Array:
-    """Motor efforts (nm,) that hold link-side torques (nv,), second motors without a load of their own."""
+    """Motor efforts (nm,) that hold link-side torques (nv,); second motors carry no load of their own."""
     efforts = np.concatenate([torque, np.zeros(actuation.nm - actuation.nv)])
-    for at, spring in actuation.groups:
-        first, second = actuation.variable[at], actuation.nv + at
-        efforts[first], efforts[second] = spring.loads(torque[first], np.zeros(at.size))
+    for joints, spring in actuation.groups:
+        first, second = actuation.variable[joints], actuation.nv + joints
+        efforts[first], efforts[second] = spring.loads(torque[first], np.zeros(joints.size))
     return efforts
 
 
 def _motor_order(actuation: Actuation, output: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Motors in the order of messages; and where each joint of variable stiffness stands among those there."""
+    """Permutation of the motors to the order of messages, and positions of the variable-stiffness joints in it."""
     variable = list(actuation.variable)
     listed = np.array([variable.index(i) for i in output if i in variable], dtype=np.intp)
     return np.concatenate([output, actuation.nv + listed]).astype(np.intp), np.argsort(listed)

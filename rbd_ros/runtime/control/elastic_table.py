@@ -1,4 +1,4 @@
-"""Parameters of node `flatness` for robots with elastic joints; without `actuation_file` they have no meaning."""
+"""Parameters of node `flatness` for robots with elastic joints; ignored without `actuation_file`."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""The feed-forward controller: references, trajectories and external wrenches in, joint efforts out."""
+"""The feed-forward controller: joint efforts for references, trajectories and external wrenches."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
+from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Rejected, Verdict
@@ -49,12 +50,12 @@ class FeedforwardSettings(FollowingSettings):
 
     law: TrackingLawSettings
     sensors: tuple[WrenchSensor, ...] = ()
-    floating: RobotModel | None = None    # with a floating root and the payload, if odometry says how that moves
+    floating: RobotModel | None = None    # with floating root and payload, if odometry measures the base
     odometry_timeout: float = 0.2         # s
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(FEEDFORWARD_TABLE, values)
         order = joint_order(values["joints"], model)[2]
         law = TrackingLawSettings(
@@ -67,9 +68,17 @@ class FeedforwardSettings(FollowingSettings):
         fields = FollowingSettings.fields_from(values, model)
         settings = FeedforwardSettings(law=law, sensors=sensors, odometry_timeout=values["odometry_timeout"],
                                        floating=floating(fields["model"]) if values["odometry"] else None, **fields)
-        if sensors:    # what a new model takes at first, some ms, is not for the thread that computes torque
+        if sensors:    # the first use of a new model takes some ms: not in the control thread
             link_tree(settings.model)
         return settings
+
+    def damping_gains(self) -> DampingGains | None:
+        model, law = self.model, self.law
+        if not law.kd.any():
+            return None
+        # The gains of computed_torque are accelerations: the model's inertia, whatever it is, is in the torque.
+        inertia = np.ones(model.nv) if law.feedforward == "computed_torque" else sampled_inertia(model)
+        return DampingGains("gains.kd", model.joint_names, law.kd, inertia, model.armature > 0.0)
 
 
 def _check_moving(values: Mapping[str, Any]) -> None:
@@ -87,7 +96,7 @@ def _check_moving(values: Mapping[str, Any]) -> None:
 
 
 class FeedforwardLaws(FollowingLaws):
-    """The law of these settings; on a base that moves where there is odometry."""
+    """The tracking law of the settings; with odometry, on a moving base."""
 
     settings: FeedforwardSettings
 
@@ -121,9 +130,10 @@ class FeedforwardLaws(FollowingLaws):
 
 
 class FeedforwardController(FollowingController[FeedforwardLaws]):
-    """Efforts by the law of the settings, for the newest reference.
+    """Computes efforts by the law of the settings, for the newest reference.
 
-    With odometry there is no effort before the first one, and without a fresh one the safe effort, by the last one.
+    With odometry configured: no effort before the first odometry message; the safe effort, computed from the last
+    message, while odometry is stale.
     """
 
     settings: FeedforwardSettings
@@ -142,16 +152,16 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         super().apply(settings)
         if self.odometry is not None:
             self.odometry.timeout = self.settings.odometry_timeout
-        if self.safety.laws.newest.law.needs_reference and not followed:    # by hand, it may have been led far from it
+        if self.safety.laws.newest.law.needs_reference and not followed:    # hand guiding may have moved it far away
             self.reference.clear()
 
     def activate(self, now: float) -> None:
         super().activate(now)
-        if self.odometry is not None and self.odometry.problem(now):    # from before: the base may be turned otherwise
+        if self.odometry is not None and self.odometry.problem(now):    # stale: the base may have turned since
             self.odometry.forget()
 
     def on_odometry(self, now: float, odometry: Odometry) -> Verdict:
-        """Take the pose and the motion of the base."""
+        """Take an odometry message: pose and twist of the base."""
         assert self.odometry is not None
         return self.odometry.accept(now, odometry)
 
@@ -168,7 +178,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def prepare(self, now: float) -> None:
         odometry = self.odometry
         if odometry is not None and odometry.age(now) - odometry.timeout > self.safety.patience:
-            for reference in self._references():    # as for joint states that stop
+            for reference in self._references():    # as when joint states cease
                 reference.forget(now - self.safety.patience)
         super().prepare(now)
 
@@ -196,16 +206,16 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         return (laws.effort(self.state.q, self.state.v, reference, wrenches, self.loop.share),)
 
     def sensed(self, now: float) -> Array | None:
-        """What the force-torque sensors of the settings should show (n, 6) in the last state, under the external
-        wrenches, if the robot accelerates as it is meant to: as the reference does, or not at all without one. None
-        where states are too old, or there are no sensors.
+        """Expected readings (n, 6) of the configured force-torque sensors in the last state, under the external
+        wrenches and the acceleration of the reference (zero without a reference). None if states are stale, or without
+        sensors.
         """
         state, settings = self.state, self.settings
         if not settings.sensors or state.age(now) >= state.timeout:
             return None
-        meant = self.desired(now, self.safety.laws.newest) if self.safety.mode in ("ramp_in", "running") else None
+        reference = self.desired(now, self.safety.laws.newest) if self.safety.mode in ("ramp_in", "running") else None
         return readings(self.model, settings.sensors, state.q, state.v,
-                        np.zeros(self.model.nv) if meant is None else meant.a, self.fresh_wrenches(now))
+                        np.zeros(self.model.nv) if reference is None else reference.a, self.fresh_wrenches(now))
 
     def warm_up(self) -> None:
         super().warm_up()

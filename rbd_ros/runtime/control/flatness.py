@@ -2,9 +2,9 @@
 
     τ = ID(q, v, a) + friction(v) + Kp (q_ref ⊖ q) + Kd (v_ref − v)
 
-The inverse dynamics, the friction and their time derivatives are those of the reference, whose derivatives up to the
-fourth enter (M, recursion of `derivatives.time_derivatives`). The feedback is added to τ only: τ̇ and τ̈ are the
-feed-forward's, which is smooth. External wrenches count as constant in the body.
+Inverse dynamics, friction and their time derivatives are evaluated along the reference, using its derivatives up to
+the fourth order (M, recursion of `derivatives.time_derivatives`). The feedback is added to τ only: τ̇ and τ̈ are those of
+the smooth feed-forward. External wrenches are assumed constant in the body frame.
 """
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.smooth_trajectory import SmoothTrajectory
 from ...core.motion.trajectory import Reference, Waypoints
+from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, per_joint, validate
@@ -52,7 +53,7 @@ class FlatnessSettings(FollowingSettings):
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(FLATNESS_TABLE, values)
         if "coriolis" in values["robot_compensates"]:
             raise RbdError("parameter 'robot_compensates': 'coriolis' is not supported in flatness control, as its "
@@ -63,9 +64,14 @@ class FlatnessSettings(FollowingSettings):
             friction=FrictionTerms.from_values(values),
             **FollowingSettings.fields_from(values, model))
 
+    def damping_gains(self) -> DampingGains | None:
+        model = self.model
+        return DampingGains("gains.kd", model.joint_names, self.kd, sampled_inertia(model),
+                            model.armature > 0.0) if self.kd.any() else None
+
 
 class FlatnessLaws(FollowingLaws):
-    """Feed-forward with its time derivatives, and feedback, as these settings say."""
+    """Feed-forward with its time derivatives, and feedback, for given settings."""
 
     settings: FlatnessSettings
 
@@ -74,7 +80,7 @@ class FlatnessLaws(FollowingLaws):
         model = self.model
         self._feedback = bool(settings.kp.any() or settings.kd.any())
         self._hold_gains = self.bounded(settings.kp, settings.kd, settings.safety.effort_limit)
-        # Gravity that the robot compensates leaves the torque and its derivatives alike.
+        # Gravity compensated by the robot is subtracted from the torque and from its derivatives.
         self._dynamics = model.with_(gravity=(0.0, 0.0, 0.0)) if "gravity" in settings.compensates else model
         self._friction = None if "friction" in settings.compensates else settings.friction.of(model)
 
@@ -87,8 +93,8 @@ class FlatnessLaws(FollowingLaws):
 
     def effort(self, q: Array, v: Array, reference: Reference, wrenches: Any = None,
                share: float = 1.0) -> tuple[Array, Array | None]:
-        """τ (nv,) in the state q, v with that share of the feedback, and τ̇, τ̈ (2, nv) of the feed-forward, None where
-        they are not known.
+        """τ (nv,) in the state q, v, with the feedback scaled by `share`, and τ̇, τ̈ (2, nv) of the feed-forward, None
+        if unknown.
         """
         effort, rates = self.feedforward(reference, wrenches)
         if self._feedback and share > 0.0:
@@ -98,7 +104,7 @@ class FlatnessLaws(FollowingLaws):
         return effort, rates
 
     def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
-        """τ (nv,), and τ̇, τ̈ (2, nv) where the reference has jerk and snap and they are finite."""
+        """τ (nv,), and τ̇, τ̈ (2, nv); the latter None if non-finite or if the reference has no jerk and snap."""
         q, v, a = reference.q, reference.v, reference.a
         smoothing = self.settings.friction.smoothing
         if reference.jerk is None or reference.snap is None:
@@ -116,8 +122,8 @@ W = TypeVar("W", bound=FlatnessLaws)
 
 
 class FlatnessController(FollowingController[W], Generic[W]):
-    """Efforts and their time derivatives for the newest reference. There are none of these where the reference has no
-    jerk and snap, or where they are not finite.
+    """Computes efforts and their time derivatives for the newest reference. The derivatives are None if non-finite or
+    if the reference has no jerk and snap.
     """
 
     settings: FlatnessSettings

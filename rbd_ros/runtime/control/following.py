@@ -27,7 +27,7 @@ from .torque_settings import TORQUE_TABLE, TorqueSettings
 
 Array = NDArray[np.float64]
 LEAST_TOLERANCE = 0.1    # rad or m
-TRIES = 10               # to check a trajectory while other threads change what it starts from
+TRIES = 10               # attempts to check a trajectory while other threads change its start
 NO_LOCK = nullcontext()
 BRAKING = 0.3            # s
 
@@ -46,10 +46,10 @@ FOLLOWING_TABLE: Table = (
 
 @dataclass(frozen=True, kw_only=True)
 class FollowingSettings(TorqueSettings):
-    """Validated parameters of controllers that follow; timeout in s."""
+    """Validated parameters of controllers that follow references; timeout in s."""
 
     reference_timeout: float
-    tracking_tolerance: Array    # (nv,), -1: by the gains
+    tracking_tolerance: Array    # (nv,), -1: derived from the gains
     wrenches: WrenchSettings
 
     @staticmethod
@@ -61,8 +61,8 @@ class FollowingSettings(TorqueSettings):
 
 
 class FollowingLaws(Laws):
-    """Laws with the reference that they follow. `used`, `used_before`: inputs other than the state of the last command
-    and of the one before, None if there was none.
+    """Control laws with the followed reference. `used`, `used_before`: inputs, other than the state, of the last
+    command and of the one before; None without a command.
     """
 
     settings: FollowingSettings
@@ -83,9 +83,9 @@ class FollowingLaws(Laws):
 
     def _tolerance(self) -> Array:
         """Largest tracking error (nv,) allowed."""
-        given = self.settings.tracking_tolerance
+        tolerance = self.settings.tracking_tolerance
         by_gains = np.maximum(velocity_limits(self.model) * self.return_time(), LEAST_TOLERANCE)
-        return np.array(np.where(given < 0.0, by_gains, given))
+        return np.array(np.where(tolerance < 0.0, by_gains, tolerance))
 
     def use(self, at: float, inputs: Any) -> None:
         """Record the inputs of the command for the state received at this time."""
@@ -100,7 +100,7 @@ F = TypeVar("F", bound=FollowingLaws)
 
 
 class FollowingController(TorqueController[F], Generic[F]):
-    """Keeps the newest reference and the external wrenches. A subclass implements `make_laws` and `command`."""
+    """Stores the newest reference and the external wrenches. A subclass implements `make_laws` and `command`."""
 
     settings: FollowingSettings
 
@@ -111,10 +111,10 @@ class FollowingController(TorqueController[F], Generic[F]):
         self._turns = Turns(model)
         self._not_following = 0    # cycles
         self.wrenches = WrenchInput(model, rejections, settings.wrenches)
-        self._beginning: FollowingLaws | None = None    # those with which a stream began; no trajectory came since
+        self._beginning: FollowingLaws | None = None    # laws at the start of the stream; None after a trajectory
 
     def interpolation(self, waypoints: Waypoints, start: Reference) -> Interpolation:
-        """The motion of a trajectory; `RbdError` if it cannot be."""
+        """The motion through waypoints; raises `RbdError` if infeasible."""
         trajectory = Trajectory(waypoints, start)
         check_between(self.model, trajectory)
         return trajectory
@@ -132,21 +132,21 @@ class FollowingController(TorqueController[F], Generic[F]):
         self.wrenches.clear()
 
     def _references(self) -> list[ReferenceInput]:
-        """All that some laws follow, the newest last."""
+        """The references of all active laws, the newest last."""
         fade = self.safety.laws
         return [laws.reference for laws in (fade.old, fade.new) if laws is not None
                 and laws.reference is not self.reference] + [self.reference]
 
     def reset(self, now: float) -> None:
-        if self.safety.latched:    # since when there may not have been any state
+        if self.safety.latched:    # no state may have arrived since the stop
             self._drop("an emergency stop", now)
         super().reset(now)
 
     def begin_anew(self) -> None:
         cause = "of another clock" if self.state.clock_restarts != self._clocks else "of a robot that is elsewhere"
-        known = any([reference.followed is not None or reference.waits for reference in self._references()])
+        dropped = any([reference.followed is not None or reference.waits for reference in self._references()])
         self.notice(f"joint states are those {cause}" + (
-            ": the trajectory or reference was dropped, and the robot is held; send another one" if known else ""))
+            ": the trajectory or reference was dropped, and the robot is held; send another one" if dropped else ""))
         super().begin_anew()
 
     def _drop(self, cause: str, now: float) -> None:
@@ -157,7 +157,7 @@ class FollowingController(TorqueController[F], Generic[F]):
     def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                      velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
                      snap: ArrayLike = ()) -> Verdict:
-        """Take a sample of a stream of references. A stream that begins anew may begin elsewhere."""
+        """Take a sample of a stream of references. A new stream may start at another position."""
         before = None if self.reference.streams(now) else self.reference.without_later()
         accepted = self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
         if accepted and before is not None:
@@ -167,14 +167,14 @@ class FollowingController(TorqueController[F], Generic[F]):
         return accepted
 
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
-        """The reference begins elsewhere: go over to it from what was followed before. A stream that pauses while it
-        still fades in goes on as the `same` one.
+        """Fade from the reference followed before to the new one. A stream that pauses during its fade-in continues
+        as the `same` stream.
         """
         fade = self.safety.laws
         if same and fade.fading:
             return
         alive = [laws for laws in (fade.old, fade.new) if laws is not None]
-        if self.safety.modes.share <= 0.0:    # nothing of a command is in the output, so there is nothing to fade from
+        if self.safety.modes.share <= 0.0:    # the output contains no command, so there is nothing to fade from
             for laws in alive:
                 laws.reference = self.reference
             return
@@ -184,17 +184,17 @@ class FollowingController(TorqueController[F], Generic[F]):
         fade.change(self.make_laws(self.settings))
 
     def desired(self, now: float, laws: FollowingLaws) -> Reference | None:
-        """What these laws follow in the last state, continuous joints in the turn of that."""
+        """The reference of these laws in the last state; continuous joints within half a turn of the state."""
         reference = laws.reference.sample(now, self.state.time_ns)
         return None if reference is None else self.turned(reference)
 
     def turned(self, reference: Reference) -> Reference:
-        """The reference, continuous joints in the turn of the last state."""
+        """The reference with continuous joints within half a turn of the last state."""
         return reference._replace(q=self._turns.nearest(reference.q, self.state.q)) if self._turns.any else reference
 
     def astray(self, laws: F, reference: Reference) -> str:
         """Joint whose tracking error exceeds `tracking_tolerance`, "" if none."""
-        if self.safety.mode not in ("waiting", "ramp_in", "running"):    # on the way out it need not follow any more
+        if self.safety.mode not in ("waiting", "ramp_in", "running"):    # no tracking needed in ramp_out
             return ""
         ramp = max(self.safety.modes.weight, 0.2) if self.safety.mode == "ramp_in" else 1.0    # as feedback acts
         distance, most = np.abs(self.model.difference(self.state.q, reference.q)), laws.tolerance / ramp
@@ -206,7 +206,7 @@ class FollowingController(TorqueController[F], Generic[F]):
                 f"most {most[i]:.3g} ('tracking_tolerance')")
 
     def lost(self, laws: F, problem: str) -> NoCommand:
-        """Handle a lost robot: hold it in place, and drop the trajectory."""
+        """Handle excessive tracking error: hold the robot in place, and drop the trajectory."""
         laws.use(self.state.received, None)
         if laws.reference.followed is not None and laws.reference.start_ns:
             laws.reference.clear()
@@ -219,8 +219,8 @@ class FollowingController(TorqueController[F], Generic[F]):
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: PointTable | Sequence[Point],
                       lock: AbstractContextManager[Any] = NO_LOCK) -> Verdict:
-        """Take a trajectory, which replaces what was desired before. lock: held for a moment before and after what a
-        long one takes, so that another thread answers states meanwhile.
+        """Take a trajectory, which replaces the previous reference. lock: held briefly before and after the checks of
+        the trajectory, so that another thread can answer states during them.
         """
         for _ in range(TRIES):
             with lock:
@@ -236,10 +236,10 @@ class FollowingController(TorqueController[F], Generic[F]):
                 if isinstance(offer, Rejected):
                     return self.rejections.add(offer)
                 if self.safety.latched or before.changes != self.reference.changes:
-                    continue    # stopped, or what it was to start from is no more
+                    continue    # stopped, or its start changed
                 self._beginning = None
                 accepted = self.reference.take(offer)
-                if accepted.jumps:    # as far as that is allowed
+                if accepted.jumps:    # within the allowed range
                     self._fade_from(before)
                 return accepted
         with lock:
@@ -264,8 +264,8 @@ class FollowingController(TorqueController[F], Generic[F]):
             self.on_trajectory(now, 0, (), ())
 
     def prepare(self, now: float) -> None:
-        """References are forgotten where the robot was stopped or let down, or the loop was too slow for as long: it is
-        not where it was meant to be, and a trajectory has gone on without it.
+        """Drop references after a stop, a ramp to the fallback, or a loop that was too slow for as long: the robot is
+        no longer at the reference, and the trajectory has advanced without it.
         """
         if self.safety.abandoned(now) or (self.loop.slow and self.loop.slow_for(now) > self.safety.patience):
             self._drop("the loop was too slow for too long" if self.loop.slow else "an emergency stop"
@@ -281,11 +281,11 @@ class FollowingController(TorqueController[F], Generic[F]):
 
     @property
     def wrenched(self) -> bool:
-        """Whether there are external wrenches, which may be too old."""
+        """Whether there are external wrenches, fresh or stale."""
         return self.wrenches.any
 
     def fresh_wrenches(self, now: float) -> Array | None:
-        """External wrenches (bodies, 6), None without any."""
+        """External wrenches in use (bodies, 6), None without any."""
         return self.wrenches.at(now)
 
     def report(self) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """Check of rate and latency of the control loop: feedback on old states is destabilising.
 
-    age > max_age periods                    the answer has no feedback, which comes back within `ramp_in`
+    age > max_age periods                    the command has no feedback; feedback ramps in again within `ramp_in`
     mean age > max_age periods, or
-    mean step of the stamps > period/fraction    the loop is too slow for any command, until it is `EAGER` times better
+    mean step of the stamps > period/fraction    the loop is too slow for any command, until `EAGER` times better
 
-All in the time of the stamps, so that a simulation which runs slowly, or stands still, is no slow loop: an age is
-multiplied by its pace. period: 1/rate, or the shortest mean of `LEARNING` steps since activation. Means are over time:
-a torque that is held for long counts for long; they forget within `WINDOW`, or `PERIODS` periods if that is longer.
-A pause is no rate: one step counts as so long that it moves the mean by about half the limit, one age as twice its own.
+All times are of the stamps' clock, so that a slow or paused simulation is not a slow loop: an age is multiplied by the
+simulation's pace. period: 1/rate, or the shortest mean of `LEARNING` steps since activation. Means are weighted by
+time, with a window of `WINDOW` or of `PERIODS` periods, whichever is longer. A single pause is bounded: one step moves
+the mean by about half the limit at most, one age by twice its own limit.
 """
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LEARNING = LEARNT
 
 
 class Transit(LiveNumbers):
-    """How old messages are, as far as it can be known: since the middleware received them, and by how much later they
-    come than the most prompt one of late. The publisher's clock may be any, and stamps may be of a simulation.
+    """Estimates the age of messages: the time since the middleware received them, plus their delay relative to the
+    most prompt recent message. Works for any clock of the publisher, and for stamps of a simulation.
     """
 
     def __init__(self) -> None:
@@ -31,8 +31,8 @@ class Transit(LiveNumbers):
         self._numbers[:] = math.inf, math.inf, -math.inf
 
     def age(self, now_ns: int, sent_ns: int, received_ns: int) -> float:
-        """Age (s) of a message that was sent at that time by the publisher's clock and received at that time by ours;
-        0: not known.
+        """Age (s) of a message, 0 if unknown. sent_ns: by the publisher's clock; now_ns, received_ns: by the local
+        clock.
         """
         return float(transit_age_entry.call(self._numbers, now_ns, sent_ns, received_ns))
 
@@ -40,8 +40,8 @@ class Transit(LiveNumbers):
 class LoopRate(LiveNumbers):
     """rate: expected, Hz; 0: learnt. max_age: in periods, inf for no limit. fraction: of the rate; 0 for no limit.
 
-    share: of the feedback that an answer may carry; slow: whether it may carry no command at all; since: when that
-    began (s, steady); step, age: means (s); last: when the last state was answered.
+    share: factor of the feedback in the command; slow: whether commands are withheld; since: steady time (s) at which
+    `slow` began; step, age: means (s); last: steady time (s) of the last answered state.
     """
 
     rate, period, share, since, step, age, last, _fraction, _oldest, _slow = (Number(LOOP, name) for name in (
@@ -51,7 +51,7 @@ class LoopRate(LiveNumbers):
         super().__init__(LOOP, judge_entry)
         self._numbers[:3] = rate, max_age, fraction
         self.counts = {"old_states": 0, "slow_loops": 0}
-        self.time_ns = 0    # of the stamp of the last state
+        self.time_ns = 0    # stamp of the last state
         self.restart()
 
     @property
@@ -59,12 +59,12 @@ class LoopRate(LiveNumbers):
         return self._slow > 0.0
 
     def allow(self, max_age: float, fraction: float) -> None:
-        """Other limits from now on."""
+        """Change the limits."""
         self._numbers[1:3] = max_age, fraction
         expect_entry.call(self._numbers, self.period)
 
     def restart(self) -> None:
-        """Activation, or another clock: what was learnt is forgotten."""
+        """Forget the learnt period and means: on activation, or after a change of the clock."""
         numbers = self._numbers
         for name in LOOP[LOOP.index("slow"):]:
             numbers[LOOP.index(name)] = 0.0
@@ -73,8 +73,8 @@ class LoopRate(LiveNumbers):
         self.time_ns = 0
 
     def judge(self, now: float, time_ns: int, age: float, ramp: float) -> None:
-        """A state with this stamp is answered at `now` (s, steady), `age` s (of the time of stamps) after it was sent.
-        ramp: s in which feedback comes back.
+        """Judge a state with this stamp, answered at `now` (s, steady), `age` s (by the stamps' clock) after it was
+        sent. ramp: duration (s) of the return of feedback.
         """
         step, self.time_ns = (time_ns - self.time_ns) * 1e-9, time_ns
         events = judge_entry.call(self._numbers, now, step, age, ramp)
@@ -83,17 +83,17 @@ class LoopRate(LiveNumbers):
             self.counts["slow_loops"] += bool(events & BECAME_SLOW)
 
     def slow_for(self, now: float) -> float:
-        """Seconds since the loop is too slow, 0 if it is not."""
+        """Time (s) for which the loop has been too slow, 0 if it is not."""
         return now - self.since if self.slow else 0.0
 
     @property
     def problem(self) -> str:
-        """What is wrong with the loop at present, "" if nothing is."""
+        """Description of the loop's present problem, "" without one."""
         if not self.slow:
             return ""
         if self.age * EAGER > self._oldest:
             return (f"joint states are answered {1e3 * self.age:.3g} ms after they were sent, at most "
                     f"{1e3 * self._oldest:.3g} ms are allowed ('feedback.max_age')")
-        known = "by 'state_rate'" if self.rate > 0.0 else "as measured since activation ('state_rate' is 0)"
+        source = "by 'state_rate'" if self.rate > 0.0 else "as measured since activation ('state_rate' is 0)"
         return (f"the loop is slower than {self._fraction / self.period:.3g} Hz: {self._fraction:g} "
-                f"('feedback.min_rate') of {1.0 / self.period:.3g} Hz, {known}")
+                f"('feedback.min_rate') of {1.0 / self.period:.3g} Hz, {source}")

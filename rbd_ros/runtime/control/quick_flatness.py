@@ -16,7 +16,10 @@ Array = NDArray[np.float64]
 
 
 class QuickFlatness:
-    """dynamics: of the links; friction: the model with theirs, or None. kp, kd (nm,): of a PD, None without."""
+    """Compiled flatness map and PD law.
+
+    dynamics: model of the links; friction: model with their friction, or None. gains: kp, kd (nm,) of a PD, or None.
+    """
 
     def __init__(self, actuation: Actuation, dynamics: RobotModel, friction: RobotModel | None, smoothing: float,
                  gains: tuple[Array, Array] | None) -> None:
@@ -48,8 +51,8 @@ class QuickFlatness:
 
     def command(self, reference: Reference, state: ElasticState,
                 share: float) -> tuple[Array, Array, ElasticCommand] | None:
-        """Effort (nv,) and its rates (2, nv) of the links, and the command; None where it is not finite or a spring
-        does not bear it: `flat_motors` says why. reference: with jerk and snap.
+        """Effort (nv,) and its rates (2, nv) of the links, and the command; None if non-finite or beyond a spring's
+        range (`flat_motors` reports the reason). reference: with jerk and snap.
         """
         r, measured, out = self._reference, self._measured, np.empty((flat.RESULTS, self._nv))
         r[0], r[1], r[2], r[3], r[4] = reference
@@ -60,12 +63,12 @@ class QuickFlatness:
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """For kernels: block and workspace of the model, the law, the springs."""
+        """Arrays for kernels: block and workspace of the model, the law, the springs."""
         return self._block, self._work, self._law, self._springs
 
 
 def links_and_motors(out: Array) -> tuple[Array, Array, ElasticCommand]:
-    """What `QuickFlatness.command` returns, in the memory of what the kernel wrote."""
+    """Result of `QuickFlatness.command` as views of the kernel's output."""
     motors = MotorReference(out[flat.MOTOR], out[flat.MOTOR_RATE], out[flat.MOTOR_ACCELERATION], out[flat.EFFORT],
                             out[flat.STIFFNESS], out[flat.TAU])
     return out[flat.TAU], out[flat.RATE:flat.MOTOR], ElasticCommand(out[flat.COMMAND], motors)

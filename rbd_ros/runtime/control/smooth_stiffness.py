@@ -1,8 +1,8 @@
 """Stiffness setpoint filtered to be twice continuously differentiable, as the flatness map requires.
 
-In a time τ of its own, dτ/dt = b, the stiffness follows its target with three poles at −1. As the step response of
-that is monotone, the stiffness is a mean of all its targets so far and never leaves their range. The poles only set
-the speed b of that time; where they change on the way, b follows them with two poles at `SPEED`, without a jump.
+In a scaled time τ, dτ/dt = b, the stiffness follows its target with three poles at −1. The step response is monotone,
+so the stiffness is a weighted mean of all its targets so far and never leaves their range. The poles only set the speed
+b of τ; when they change during a motion, b follows them with two poles at `SPEED`, without a jump.
 """
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 SPEED = 50.0    # 1/s
-REST = 1e-9     # of the target: what is left of a motion that counts as none
+REST = 1e-9     # share of the target below which the remaining motion counts as rest
 
 
 class SmoothStiffness:
-    """k, k̇, k̈ (3, n) in `value`, three poles at −b (n,) each (1/s), without overshoot: the motion between two
-    constant targets stays between them. `advance` is exact for any time.
+    """Filter of k, k̇, k̈ (3, n) in `value`, with three poles at −b (n,) each (1/s) and no overshoot: between two
+    constant targets the value stays between them. `advance` is exact for any time step.
     """
 
     def __init__(self, target: Array, poles: Array) -> None:
@@ -24,7 +24,7 @@ class SmoothStiffness:
         self.reset()
 
     def reset(self) -> None:
-        """Rest at the target."""
+        """Set the value to the target, at rest."""
         zero = np.zeros_like(self.target)
         self._way = np.stack([self.target, zero, zero])    # k, dk/dτ, d²k/dτ²
         self._speed = np.stack([self.poles, zero])         # b, db/dt
@@ -32,7 +32,7 @@ class SmoothStiffness:
         self._resting = self._steady = True                # at the target, and with the poles
 
     def aim(self, target: Array, poles: Array) -> None:
-        """Go to `target` from now on. Other poles act at once on a stiffness that rests, else within some 1/`SPEED`."""
+        """Set the target. New poles act at once on a stiffness at rest, else within a few 1/`SPEED`."""
         if not np.array_equal(poles, self.poles):
             self.poles = poles
             self._speed = np.where(self._left() <= REST * np.abs(self.target), [poles, 0.0 * poles], self._speed)
@@ -40,7 +40,7 @@ class SmoothStiffness:
         self.target, self._resting = target, False
 
     def advance(self, elapsed: float) -> Array:
-        """`value` that many seconds later."""
+        """`value` after `elapsed` seconds."""
         if self._resting:
             return self.value
         e, rate, acceleration = self._way[0] - self.target, self._way[1], self._way[2]
@@ -59,12 +59,12 @@ class SmoothStiffness:
         return self.value
 
     def _left(self) -> Array:
-        """Of the motion to the target (n,), in its unit."""
-        left: Array = np.maximum(np.abs(self._way[0] - self.target), np.abs(self._way[1:]).max(axis=0))
-        return left
+        """Remaining motion to the target (n,), in its unit."""
+        remaining: Array = np.maximum(np.abs(self._way[0] - self.target), np.abs(self._way[1:]).max(axis=0))
+        return remaining
 
     def _own_time(self, t: float) -> Array:
-        """∫ b dt over t seconds, after which `_speed` is b and its derivative."""
+        """Scaled time ∫ b dt over t seconds; updates `_speed` (b and its derivative)."""
         if self._steady:
             return self.poles * t
         d, change = self._speed[0] - self.poles, self._speed[1]
@@ -73,5 +73,5 @@ class SmoothStiffness:
         # b(t) = poles + (d + c₁ t) exp(−SPEED t)
         self._speed = np.stack([self.poles + (d + c1 * t) * decay, (c1 - SPEED * (d + c1 * t)) * decay])
         passed = (1.0 - decay) / SPEED
-        own: Array = self.poles * t + d * passed + c1 * (passed - t * decay) / SPEED
-        return own
+        scaled: Array = self.poles * t + d * passed + c1 * (passed - t * decay) / SPEED
+        return scaled

@@ -26,15 +26,15 @@ from .loop_rate import LoopRate
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
-STILL, FOR = 0.05, 0.2    # rad/s or m/s, s: slower for so long counts as rest
-SLIP = 0.3                # rad or m: a robot that is held springs back by no more
+STILL, FOR = 0.05, 0.2    # rad/s or m/s, s: below this speed for this time counts as rest
+SLIP = 0.3                # rad or m: largest deflection of the hold's springs
 
 
 L = TypeVar("L", bound="Laws")
 
 
 class Laws:
-    """Control laws for given settings. After a change both old and new laws are evaluated until the fade is over."""
+    """Control laws for given settings. After a change, old and new laws are both evaluated until the fade is over."""
 
     def __init__(self, settings: TorqueSettings) -> None:
         self.settings, self.model = settings, settings.model    # the model with its payload
@@ -54,15 +54,14 @@ class Laws:
                 effort = effort - self.gravity(q)
         except RbdError:
             return settings.safety.fallback.copy() if at_rest and not compensated else self.safe_effort(q, v, True)
-        return effort if all_finite(effort) else self.safe_effort(q, v, True)    # a velocity beyond all reason
+        return effort if all_finite(effort) else self.safe_effort(q, v, True)    # overflow by an absurd velocity
 
     def hold_gains(self, q: Array) -> HoldGains | None:
-        """The feedback with which the robot is held at q; None where there are no gains."""
+        """Gains of the position hold at q; None without gains."""
         return None
 
     def bounded(self, kp: Array, kd: Array, limit: Array, mass: Array | None = None) -> HoldGains | None:
-        """The gains bounded by the configured share of the limit (n,), and `SLIP`; no hold without a limit.
-        """
+        """The gains bounded by the configured share of the limit (n,), and by `SLIP`; None without a limit."""
         share = self.settings.hold_position
         if share <= 0.0 or not kp.any():
             return None
@@ -81,7 +80,7 @@ class Laws:
 
 
 class TorqueController(ABC, Generic[L]):
-    """Joint states in, safe efforts out. `now` is a steady time in s; all arrays are in model order.
+    """Computes a safe effort for each joint state. `now` is a steady time in s; all arrays are in model order.
 
     A subclass implements `make_laws` and `command`. Call `activate`, then `on_state` for every joint state and
     `watchdog` regularly; `deactivate`, and after some more states, when `finished`, `finish`.
@@ -98,11 +97,11 @@ class TorqueController(ABC, Generic[L]):
         self.hold = PositionHold(Turns(model).turn)
         self._notices: list[str] = []
         self._noticed, self._last_notice = 0, ""
-        self._lost_at = math.inf    # when the states ceased, s
+        self._lost_at = math.inf    # time at which the states ceased, s
         self._moved_at = -math.inf
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
-        self._problem = ""    # of the last answer, for reports
+        self._problem = ""    # problem of the last command, for reports
         self._steady_cycles = 0
         self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe)
 
@@ -115,7 +114,7 @@ class TorqueController(ABC, Generic[L]):
         """The laws of these settings."""
 
     def apply(self, settings: TorqueSettings) -> None:
-        """Change the settings; the state of all inputs remains, and the torque fades over."""
+        """Change the settings; inputs keep their state, and the torque fades to the new laws."""
         self.model, self.settings = settings.model, settings
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
         self.state.allow(settings.plausible_velocity)
@@ -124,11 +123,11 @@ class TorqueController(ABC, Generic[L]):
 
     @abstractmethod
     def command(self, now: float, laws: L) -> Command | NoCommand:
-        """The command of these laws in the last state."""
+        """Compute the command of these laws in the last state."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget all references: activation, and a clock that was reset."""
+        """Forget all references: on activation, and after a reset of the clock."""
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
                  effort: ArrayLike = (), age: float = 0.0) -> Command | Verdict:
@@ -142,8 +141,8 @@ class TorqueController(ABC, Generic[L]):
         return self._answer(now, age)
 
     def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
-        """`on_state` of a message as bytes, if nothing is unusual with it; None, and nothing is changed, if that has to
-        be called.
+        """`on_state` for the bytes of an ordinary message; for any other message None, without a change: `on_state`
+        must be called.
         """
         if self.safety.mode == "inactive" or not self.state.accept_bytes(now, data):
             return None
@@ -171,52 +170,51 @@ class TorqueController(ABC, Generic[L]):
         self._follow_hold()
         still = now - self.safety.time
         if self.safety.mode in ("ramp_in", "running") and still >= self.settings.safety.state_timeout:
-            self.notice(f"this node stood still for {still:.3f} s: ramping in")    # and with it the watchdog
+            self.notice(f"this node stood still for {still:.3f} s: ramping in")    # the watchdog stood still, too
             self.safety.lose()
-        found = self.safety.update(now, lambda laws: self._asked(now, laws), self.again)
+        command = self.safety.update(now, lambda laws: self._asked(now, laws), self.again)
         if self.safety.modes.share >= 1.0:
             self.hold.forget()
         if defect is not None:
-            found = found._replace(problem=defect.problem)
-        self._problem = found.problem
-        return found
+            command = command._replace(problem=defect.problem)
+        self._problem = command.problem
+        return command
 
     def cycled(self) -> None:
-        """A steady cycle was answered in one compiled call."""
+        """Record a steady cycle that was answered in one compiled call."""
         self._problem = ""
         self._steady_cycles += 1
 
     def trusts(self, last: Known) -> bool:
-        """Whether the last state is also the one that the loop, the cycles and the safety filter saw last."""
+        """Whether the loop rate check, the statistics and the safety filter also saw `last` as their last state."""
         return (self.loop.last == last.now == self.statistics.last == self.safety.time
                 and self.loop.time_ns == last.time_ns)
 
     def begin_anew(self) -> None:
-        """The joint states are those of another clock, or of a robot that is elsewhere."""
+        """Handle a restart: joint states of another clock, or of a robot in another position."""
         self.hold.forget()
         self.clear()
 
     def notice(self, text: str) -> None:
-        """Record a notice for users."""
+        """Record a message for users."""
         self._notices.append(text)
         self._noticed, self._last_notice = self._noticed + 1, text
 
     def take_notices(self) -> list[str]:
-        """Notices since the last call, for logs."""
+        """Return the notices since the last call, for logs."""
         notices, self._notices = self._notices, []
         return notices
 
     def prepare(self, now: float) -> None:
-        """Once per cycle, before the laws are evaluated."""
+        """Prepare a cycle, before the laws are evaluated."""
 
     def again(self, laws: L) -> tuple[Array, ...] | None:
-        """The efforts that these laws want in the last state for all else as in the cycle before; None if that is not
-        known.
+        """The efforts of these laws in the last state with all other inputs as in the cycle before; None if unknown.
         """
         return None
 
     def withhold(self, laws: L) -> None:
-        """No command is asked for in this cycle, as the loop is too slow."""
+        """Handle a cycle without a command, because the loop is too slow."""
 
     def _asked(self, now: float, laws: L) -> Command | NoCommand:
         if self.loop.slow:
@@ -231,7 +229,7 @@ class TorqueController(ABC, Generic[L]):
             return self._stop_by_a_defect()
 
     def _stop_by_a_defect(self) -> NoCommand:
-        """Stop after a defect, which may recur in every cycle, with an effort all the same."""
+        """Stop after a program error, which may recur in every cycle; the safe effort is still published."""
         self.safety.stop()
         return NoCommand(Defect(traceback.format_exc()))
 
@@ -245,8 +243,8 @@ class TorqueController(ABC, Generic[L]):
         return self.safe(self.safety.laws.newest, at_rest)[0]
 
     def held(self, gains: HoldGains | None, v: Array, at_rest: bool) -> Array | float:
-        """What holds the robot at the velocity v, beside what is safe; nothing in a loop that is too slow, and nothing
-        at rest while it moves.
+        """Effort of the position hold at the velocity v, added to the safe effort; 0 in a loop that is too slow, and 0
+        with `at_rest` while the robot moves.
         """
         if gains is None or self.loop.slow or self.loop.share <= 0.0 or (
                 at_rest and np.abs(self.state.v).max() > STILL):
@@ -258,7 +256,7 @@ class TorqueController(ABC, Generic[L]):
         gains = None if share >= 1.0 else self.safety.laws.newest.hold_gains(self.state.q)
         if gains is None or self.loop.slow or self.loop.share <= 0.0:
             self.hold.forget()
-        elif share > 0.0:    # the command leads it away
+        elif share > 0.0:    # the command moves the robot
             self.hold.pause()
         else:
             self.hold.follow(self.holding_coordinates(), gains.most)
@@ -270,18 +268,18 @@ class TorqueController(ABC, Generic[L]):
     def compare_gravity(self, now: float) -> GravityVerdict | None:
         """Whether robot and model agree about gravity, judged twice after each activation; None at all other times.
 
-        First before this controller's torque acts, then at rest and with little but gravity in the torque that is sent.
+        First before this controller's torque acts, then at rest when the sent torque is mostly gravity.
         """
         state, acting = self.state, self._comparisons == 1
         if self._comparisons > 1 or not self.settings.gravity_check or now < self._compare_at:
             return None
         measured = state.measured_effort
         if measured is None or not all_finite(measured) or np.abs(state.v).max() > STILL:
-            self._compare_at = now + 0.05    # it costs some µs: not in every cycle of a long motion
+            self._compare_at = now + 0.05    # takes some µs: not in every cycle of a long motion
             return None
         try:
             gravity = self.safety.laws.newest.gravity(state.q)
-        except RbdError:    # beyond numbers
+        except RbdError:    # overflow
             return None
         compensates = "gravity" in self.settings.compensates
         if acting:
@@ -295,7 +293,7 @@ class TorqueController(ABC, Generic[L]):
         return compare_gravity(self.model.joint_names, measured, gravity, compensates, acting)
 
     def watchdog(self, now: float) -> Command | None:
-        """The command in the absence of joint states; None while they arrive."""
+        """The command without fresh joint states; None while states arrive."""
         command = self.safety.watchdog(now)
         if command is not None and self._lost_at == math.inf:
             self._lost_at = self.state.received
@@ -318,17 +316,16 @@ class TorqueController(ABC, Generic[L]):
 
     @property
     def finished(self) -> bool:
-        """Whether `finish` can follow: no command is left in the output, and the robot is at rest by its joint states.
-        """
+        """Whether `finish` can follow: the output contains no command, and the joint states are at rest."""
         safety = self.safety
         return (safety.finished or (safety.mode == "stopped" and safety.settled)) and self.rests()
 
     def halt(self, now: float) -> None:
-        """End the motion softly; `rests` tells when the robot stands still."""
+        """Stop the motion smoothly; `rests` tells when the robot stands still."""
         self._moved_at = self.state.received
 
     def rests(self) -> bool:
-        """Whether the robot stands still, and has for `FOR` s, or there are no states any more; to be asked often."""
+        """Whether the robot has stood still for `FOR` s, or joint states have ceased; call it often."""
         if np.abs(self.state.v).max() > STILL:
             self._moved_at = self.state.received
         return self.safety.time - self._moved_at >= FOR
@@ -338,7 +335,7 @@ class TorqueController(ABC, Generic[L]):
         return self.safety.finish(now)
 
     def warm_up(self) -> None:
-        """Load or compile everything that a cycle calls, without changing the state of this controller."""
+        """Load or compile all code of a cycle, without changing the state of this controller."""
         model, q = self.model, self.model.neutral()
         inverse_dynamics(model, q, self._zero, self._zero)
         model.difference(q, q)

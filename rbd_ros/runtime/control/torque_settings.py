@@ -1,4 +1,4 @@
-"""Parameters that every torque controller shares, beside those of the robot."""
+"""Parameters common to all torque controllers, besides those of the robot."""
 from __future__ import annotations
 
 import math
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ..damping_gains import DampingGains
 from ..parameters import Parameter, Table, per_joint
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from ..safety import SafetySettings
@@ -84,8 +85,8 @@ TORQUE_TABLE: Table = (
 class TorqueSettings:
     """The validated parameters of one node for one model; arrays are read-only and in model order.
 
-    `model`: with the payload; `joints`: names in the order of parameter `joints`; `output`: indices that put an array
-    in that order.
+    `model`: with the payload; `joints`: names in the order of parameter `joints`; `output`: permutation of an array to
+    that order.
     """
 
     model: RobotModel
@@ -106,6 +107,10 @@ class TorqueSettings:
     def unlimited(self) -> list[str]:
         """Joints without any limit of the effort."""
         return [self.model.joint_names[i] for i in np.flatnonzero(np.isinf(self.safety.effort_limit))]
+
+    def damping_gains(self) -> DampingGains | None:
+        """The damping gains and what they act on; None where there are none."""
+        return None
 
     @staticmethod
     def fields_from(values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:
@@ -129,7 +134,7 @@ class TorqueSettings:
 
 
 def effort_limits(values: Mapping[str, Any], model: RobotModel, order: NDArray[np.intp]) -> Array:
-    """min(description, parameter), and an override where the description says 0; in model order."""
+    """min(description, parameter); an override replaces a limit of 0 in the description. In model order."""
     described = model.effort_limit.copy()
     override = per_joint("effort_limits.override_zero", values["effort_limits.override_zero"], order)
     missing = [model.joint_names[i] for i in np.flatnonzero((described == 0.0) & (override == 0.0))]

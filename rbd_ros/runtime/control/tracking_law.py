@@ -1,4 +1,4 @@
-"""Tracking of a reference by feed-forward and feedback: the torque, before anything limits it.
+"""Tracking of a reference by feed-forward and feedback: the torque before limits.
 
 With e = q_ref ⊖ q, ė = v_ref − v, ID the inverse dynamics and g the gravity torque:
 
@@ -9,8 +9,8 @@ With e = q_ref ⊖ q, ė = v_ref − v, ID the inverse dynamics and g the gravit
 | `full`            | ID(q_ref, v_ref, a_ref) + friction(v_ref) + Kp e + Kd ė               |
 | `computed_torque` | ID(q, v, a_ref + Kp e + Kd ė) + friction(v_ref), gains in 1/s², 1/s   |
 
-External wrenches enter g and ID. What the robot's own controller already adds is subtracted from every law that
-contains it: g(q), C(q, v) v, friction.
+External wrenches enter g and ID. Terms that the robot's own controller adds (g(q), C(q, v) v, friction) are subtracted
+from every law that contains them.
 """
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ COMPENSATES = ("gravity", "coriolis", "friction")
 
 @dataclass(frozen=True, kw_only=True)
 class TrackingLawSettings:
-    """Which torque. `kp`, `kd` (nv,): N m/rad and N m s/rad, or 1/s² and 1/s with `computed_torque`.
+    """Choice of the law. `kp`, `kd` (nv,): N m/rad and N m s/rad, or 1/s² and 1/s with `computed_torque`.
 
-    `friction`: what of the model's is compensated. `compensates`: what the robot does by itself, of `COMPENSATES`.
+    `friction`: compensated friction terms of the model. `compensates`: terms added by the robot itself, of
+    `COMPENSATES`.
     """
 
     kp: Array
@@ -49,7 +50,7 @@ class TrackingLawSettings:
 
 
 class TrackingLaw:
-    """The law of `settings` for one robot. `packed`: the same for kernels (`core/steady/tracking.py`)."""
+    """The law of `settings` for one robot. `packed`: the law for kernels (`core/steady/tracking.py`)."""
 
     def __init__(self, model: RobotModel, settings: TrackingLawSettings) -> None:
         if settings.feedforward not in FEEDFORWARD:
@@ -65,15 +66,15 @@ class TrackingLaw:
 
     def _packed(self) -> Array:
         settings, nv = self.settings, self.model.nv
-        kind, own = settings.feedforward, settings.compensates
+        kind, compensated = settings.feedforward, settings.compensates
         dynamic = kind in ("full", "computed_torque")
-        friction = settings.friction.of(self.model) if dynamic and "friction" not in own else None
+        friction = settings.friction.of(self.model) if dynamic and "friction" not in compensated else None
         packed = np.zeros(tracking.packed_size(nv))
         packed[tracking.KIND] = FEEDFORWARD.index(kind)
         packed[tracking.FEEDBACK], packed[tracking.ALONE] = self._feedback, self.only_feedback
         packed[tracking.FRICTION], packed[tracking.SMOOTHING] = friction is not None, settings.friction.smoothing
-        packed[tracking.OWN_GRAVITY] = "gravity" in own and kind != "none"
-        packed[tracking.OWN_CORIOLIS] = "coriolis" in own and dynamic
+        packed[tracking.OWN_GRAVITY] = "gravity" in compensated and kind != "none"
+        packed[tracking.OWN_CORIOLIS] = "coriolis" in compensated and dynamic
         rows = packed[tracking.SCALARS:].reshape(tracking.ROWS, nv)
         rows[tracking.KP], rows[tracking.KD] = settings.kp, settings.kd
         if friction is not None:
@@ -82,8 +83,8 @@ class TrackingLaw:
 
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any = None,
                share: float = 1.0) -> Array:
-        """Torque (nv,) in the state q, v. `reference` may be None only if not `needs_reference`. share: of the
-        feedback, unless there is nothing else. Raises `RbdError` where the torque would not be finite.
+        """Torque (nv,) in the state q, v. `reference` may be None only if not `needs_reference`. share: factor of the
+        feedback, ignored without feed-forward. Raises `RbdError` for a non-finite torque.
         """
         model, tau = self.model, np.empty(self.model.nv)
         arrays = (q, v, q, v, self._zero) if reference is None else (q, v, *reference[:3])

@@ -1,12 +1,12 @@
-"""Detection from the motion of the command that acted: the newest, the one before (joint by joint), or an older one.
+"""Detection of the acting command from the motion: the newest, the previous (joint by joint), or an older one.
 
-Gazebo tells no efforts, and takes a topic per joint through ros_gz_bridge, so that a step may begin with the new torque
-of some joints only. Over a step h of its scheme, as of any that takes the acceleration at the beginning,
+Gazebo reports no efforts, and ros_gz_bridge has one topic per joint, so a step may start with the new torque of some
+joints only. Over a step h of Gazebo's integrator, and of any that uses the acceleration at the start of the step,
 
     τ = ID(q_0, v_0, (v_1 − v_0)/h) + friction(v_0)
 
-is exact. A joint is judged where two commands differ by `CLEAR` times what none of them explains on average. The older
-one is that which acted when a command was judged for the last time: a receiver that no longer takes any holds it.
+is exact. A joint is judged if two commands differ by more than `CLEAR` times the mean unexplained torque. The older
+command is the one that acted at the last judgement: a receiver that takes no more commands holds it.
 """
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ...core.dynamics.inverse import inverse_dynamics
 from ...core.model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
-CLEAR = 20.0      # what differs by so many times the noise
-NEAR = 0.1        # of the difference: so close is the torque to the one of the command before
-MEMORY = 100      # commands, of the noise
+CLEAR = 20.0      # ratio of a difference to the noise above which commands are distinguished
+NEAR = 0.1        # share of the difference within which the torque counts as that of the earlier command
+MEMORY = 100      # commands over which the noise is averaged
 
 
 class AppliedCommands:
-    """Counters of commands that were judged: `commands_judged`; `commands_late`, which acted later in all joints that
-    tell; `commands_split`, which did in some of them only; `commands_held`, with which still an older one acted than
-    the one before. held: how many of these there were in a row.
+    """Counters of judged commands: `commands_judged`; `commands_late`: delayed in all distinguishing joints;
+    `commands_split`: delayed in some of them; `commands_held`: an older command than the previous one still acted.
+    held: number of consecutive `commands_held`.
     """
 
     def __init__(self, model: RobotModel) -> None:
@@ -41,7 +41,7 @@ class AppliedCommands:
         self._acting: Array | None = None
 
     def judge(self, interval: float, q: Array, v: Array, v_end: Array, before: Array, command: Array) -> None:
-        """The motion over `interval` (s), which begins as `command` (nv,) should begin to act instead of `before`."""
+        """Judge the motion over `interval` (s), at whose start `command` (nv,) should replace `before`."""
         acted = inverse_dynamics(self.model, q, v, (v_end - v) / interval) + friction_effort(self.model, v, 1e-2)
         acting = before if self._acting is None else self._acting
         new, old, older = (np.abs(acted - effort) for effort in (command, before, acting))
@@ -50,9 +50,9 @@ class AppliedCommands:
         weight = 1.0 / min(self._known, MEMORY)
         noise = np.where(np.isfinite(self._noise), self._noise, unexplained)
         clear, late = _late(command, before, old, self._noise)
-        clear_older, held = _late(command, acting, older, self._noise)
+        clear_older, still = _late(command, acting, older, self._noise)
         self._noise = noise + weight * (unexplained - noise)
-        if held.any() and (held == clear_older).all() and not (clear & (old <= older)).any():
+        if still.any() and (still == clear_older).all() and not (clear & (old <= older)).any():
             self.counts["commands_judged"] += 1
             self.counts["commands_held"] += 1
             self.held += 1

@@ -3,10 +3,10 @@
 The rules are those of sdformat 14 (parser_urdf.cc, Inertial of gz-math 7):
 
 - links at fixed joints become one with their parent, except below a link called `world`;
-- a link that has no mass then is left out, with all links behind it, and `create` reports success all the same;
-- an inertia whose principal moments are negative or break the triangle inequality is refused with the whole model;
+- a resulting link without mass is omitted, with all links behind it, although `create` reports success;
+- the model is rejected if principal moments of an inertia are negative or violate the triangle inequality;
 - a link and a joint must not have the same name;
-- nothing holds the root link, unless a joint fixes it to a link called `world`.
+- the root link falls freely unless a joint fixes it to a link called `world`.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...core.model.joints import has_ends, is_driven, is_loose
 
 WORLD = "world"
 LEAST = 1e-6     # second moment of the mass along an axis, over the sum of all three
-BASE, FRAME = (1.0, 1e-2), (1e-3, 1e-6)    # kg, kg m²: given to a base, and to a body that moves, without any
+BASE, FRAME = (1.0, 1e-2), (1e-3, 1e-6)    # kg, kg m²: inertia of a massless base, and of a massless moving body
 PLUGINS = {"gz_ros2_control::GazeboSimROS2ControlPlugin": "gz_ros2_control-system",
            "gz::sim::systems::JointStatePublisher": "gz-sim-joint-state-publisher-system",
            "gz::sim::systems::ApplyJointForce": "gz-sim-apply-joint-force-system"}
@@ -33,28 +33,28 @@ CONTROL, STATES, FORCE = PLUGINS
 
 
 def refusals(description: Description) -> list[tuple[str, str]]:
-    """(link, what Gazebo does) for each deviation from the description."""
+    """(link, behaviour of Gazebo) for each deviation from the description."""
     root, order = depth_first(description)
     behind: dict[str, list[str]] = {root: [], **{joint.child: [] for joint in order}}
     for joint in reversed(order):
         behind[joint.parent] += [joint.child, *behind[joint.child]]
-    found = [] if root == WORLD else [(root, "nothing fixes the root link to the world: the robot falls")]
+    deviations = [] if root == WORLD else [(root, "nothing fixes the root link to the world: the robot falls")]
     for name in bodies_without_mass(description):
-        rest = f", with the {len(behind[name])} links behind it" if behind[name] else ""
-        found.append((name, f"is left out, as it has no mass{rest}; spawning reports success all the same"))
-    found += [(name, "the robot is refused: no body can have this inertia (principal moments)")
+        subtree = f", with the {len(behind[name])} links behind it" if behind[name] else ""
+        deviations.append((name, f"is left out, as it has no mass{subtree}; spawning reports success all the same"))
+    deviations += [(name, "the robot is refused: no body can have this inertia (principal moments)")
               for name, inertia in description.links.items() if inertia.mass > 0.0 and not is_valid(inertia)]
-    return found + [(name, "the robot is refused: a joint has the same name") for name in _ambiguous(description)]
+    return deviations + [(name, "the robot is refused: a joint has the same name") for name in _ambiguous(description)]
 
 
 def _ambiguous(description: Description) -> list[str]:
-    """Links that have the name of a joint."""
+    """Links with the name of a joint."""
     joints = {joint.name for joint in description.joints}
     return [name for name in description.links if name in joints]
 
 
 def bodies_without_mass(description: Description) -> list[str]:
-    """First links of the bodies, made of links at fixed joints, that have no mass in Gazebo."""
+    """First links of the massless bodies in Gazebo; a body is a set of links connected by fixed joints."""
     root, order = depth_first(description)
     body = {root: root}
     for joint in order:
@@ -64,14 +64,14 @@ def bodies_without_mass(description: Description) -> list[str]:
 
 
 def is_valid(inertia: Inertia) -> bool:
-    """Whether gz-math takes it, also after it has been printed."""
+    """Whether gz-math accepts the inertia, also after printing."""
     moments = np.linalg.eigvalsh(inertia.matrix)
     total = float(moments.sum())
     return bool(moments[0] >= 0.0 and total / 2.0 - moments[2] >= 0.0 and total > 0.0)
 
 
 def nearest_valid(matrix: Array) -> Array:
-    """An inertia matrix (3, 3), kg m², of a real body: the same axes, second moments no less than `LEAST` of all."""
+    """Valid inertia matrix (3, 3), kg m², with the same axes: second moments of at least `LEAST` times their sum."""
     moments, axes = np.linalg.eigh(matrix)
     second = moments.sum() / 2.0 - moments    # ∫ x² dm along each axis
     second = np.maximum(second, LEAST * max(float(np.abs(second).sum()), 1e-9))
@@ -79,18 +79,18 @@ def nearest_valid(matrix: Array) -> Array:
 
 
 def driven_joints(description: Description) -> list[str]:
-    """Joints that take torque, in the order of the file's tree: those that move and follow no other."""
+    """Driven joints (movable, not mimic), in the order of the file's tree."""
     return [joint.name for joint in depth_first(description)[1]
             if is_driven(joint.type) and joint.mimic is None]
 
 
 def gazebo_description(text: str | bytes, source: str, interface: str, *, controllers: str = "",
                        states: bool = False) -> tuple[str, list[str]]:
-    """URDF text that Gazebo takes as it is meant, with the plugins of `interface`, and what was changed.
+    """URDF text that Gazebo interprets as intended, with the plugins of `interface`, and a list of the changes.
 
     interface: ros2_control (controllers: path of the YAML file for its controller manager) or bridge. states: whether
-    Gazebo itself publishes joint states, as with bridge, besides ros2_control. Plugins for
-    other simulators or hardware (`<ros2_control>`) are taken out. `RbdError` where no such description can be made.
+    Gazebo itself publishes joint states in addition to ros2_control, as it always does with bridge. Plugins for other
+    simulators or hardware (`<ros2_control>`) are removed. Raises `RbdError` if no such description exists.
     """
     tree = parse_xml(text, source)
     description, _ = describe(tree, source)
@@ -126,8 +126,8 @@ def gazebo_description(text: str | bytes, source: str, interface: str, *, contro
     if followers:
         notes.append(f"joints {', '.join(followers)}: are mimic joints, which Gazebo's default engine does not "
                      "support; they move freely")
-    told = [*driven_joints(description), *followers] if states or interface == "bridge" else []
-    _set_plugins(tree, driven_joints(description), interface, controllers, told)
+    published = [*driven_joints(description), *followers] if states or interface == "bridge" else []
+    _set_plugins(tree, driven_joints(description), interface, controllers, published)
     return ElementTree.tostring(tree, encoding="unicode"), notes
 
 
@@ -145,8 +145,8 @@ def _check_joints(description: Description, source: str) -> None:
 
 
 def _free(name: str, description: Description) -> str:
-    taken = {joint.name for joint in description.joints} | set(description.links)
-    return next(text for text in (name + "_" * count for count in range(len(taken) + 1)) if text not in taken)
+    used = {joint.name for joint in description.joints} | set(description.links)
+    return next(text for text in (name + "_" * count for count in range(len(used) + 1)) if text not in used)
 
 
 def _rename_link(tree: Any, old: str, new: str) -> None:
@@ -159,7 +159,7 @@ def _rename_link(tree: Any, old: str, new: str) -> None:
 
 
 def _set_inertial(link: Any, mass: float, com: Array, matrix: Array) -> None:
-    """About the centre of mass, link axes."""
+    """Set the inertial element: moments about the centre of mass, in link axes."""
     for old in link.findall("inertial"):
         link.remove(old)
     inertial = ElementTree.SubElement(link, "inertial")
@@ -170,7 +170,8 @@ def _set_inertial(link: Any, mass: float, com: Array, matrix: Array) -> None:
 
 
 def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: str, told: Sequence[str]) -> None:
-    """Those of `interface`, and no others for torque or states. told: joints whose states Gazebo itself publishes."""
+    """Set the plugins of `interface` as the only ones for torque or states. told: joints whose states Gazebo publishes.
+    """
     for element in [*tree.findall("ros2_control"), *tree.findall("gazebo")]:
         plugins = [plugin for plugin in element.findall("plugin")
                    if plugin.get("name") in PLUGINS or "ros_control" in (plugin.get("filename") or "")]
@@ -179,7 +180,7 @@ def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: 
         if element.tag == "ros2_control" or (plugins and not len(element)):
             tree.remove(element)
     gazebo = ElementTree.SubElement(tree, "gazebo")
-    if told:    # without names it would publish the joint to the world, too
+    if told:    # without names, the joint to the world would be published, too
         _names(_plugin(gazebo, STATES), told)
     if interface == "bridge":
         for name in joints:

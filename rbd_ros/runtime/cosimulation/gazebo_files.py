@@ -1,4 +1,4 @@
-"""The files with which an arm runs in Gazebo: description, topics of ros_gz_bridge, controllers."""
+"""Files for an arm in Gazebo: description, topics of ros_gz_bridge, controllers."""
 from __future__ import annotations
 
 import dataclasses
@@ -18,7 +18,7 @@ INTERFACES = ("ros2_control", "bridge")
 
 @dataclasses.dataclass(frozen=True)
 class Files:
-    """Paths of what was written, joints in the order of the controller, and what was changed in the description."""
+    """Paths of the written files, joints in the order of the controller, and changes of the description."""
 
     model: str
     joints: tuple[str, ...]
@@ -32,11 +32,11 @@ def write_files(source: str | Path, folder: Path, interface: str, *, world: str,
                 step: float = 0.001, controller: str = "effort_controller", states: bool = False) -> Files:
     """Write <model>.urdf, <model>_bridge.yaml and <model>_controllers.yaml of a URDF file into `folder`.
 
-    interface: one of `INTERFACES`; world: its name; model: what the arm is called there, empty: as in the file;
-    step: of the physics, s; states: /joint_states comes from Gazebo itself with ros2_control, too (with bridge it
-    always does), and not from joint_state_broadcaster, then on /joint_state_broadcaster/joint_states: its stamps are
-    those of the last /clock that the controller manager got, and it drops states that follow each other at once.
-    `RbdError` where Gazebo could not simulate the arm.
+    interface: one of `INTERFACES`; world: name of the world; model: name of the arm in it, empty: as in the file;
+    step: of the physics, s; states: with ros2_control, Gazebo itself publishes /joint_states (with bridge it always
+    does), and joint_state_broadcaster publishes /joint_state_broadcaster/joint_states: the broadcaster's stamps are of
+    the last /clock received by the controller manager, and it drops states in quick succession. Raises `RbdError` if
+    Gazebo cannot simulate the arm.
     """
     text, shown = read_text(source)
     description, _ = describe(parse_xml(text, shown), shown)
@@ -47,11 +47,11 @@ def write_files(source: str | Path, folder: Path, interface: str, *, world: str,
     paths = [folder.absolute() / f"{model}{end}" for end in (".urdf", "_bridge.yaml", "_controllers.yaml")]
     if paths[0] == Path(source).absolute():
         raise RbdError(f"{shown} would be overwritten: choose another folder")
-    made, notes = gazebo_description(text, shown, interface, controllers=str(paths[2]), states=states)
+    urdf, notes = gazebo_description(text, shown, interface, controllers=str(paths[2]), states=states)
     if not joints:
         raise RbdError(f"{shown} has no joint that moves")
     folder.mkdir(parents=True, exist_ok=True)
-    paths[0].write_text(made, encoding="utf-8")
+    paths[0].write_text(urdf, encoding="utf-8")
     paths[1].write_text(yaml.safe_dump(bridge_entries(world, model, joints, interface, states), sort_keys=False))
     paths[2].write_text(yaml.safe_dump(controllers(joints, controller, step, states), sort_keys=False))
     return Files(model, tuple(joints), paths[0], paths[1], paths[2], tuple(notes))
@@ -59,7 +59,7 @@ def write_files(source: str | Path, folder: Path, interface: str, *, world: str,
 
 def bridge_entries(world: str, model: str, joints: Sequence[str], interface: str, states: bool = False) -> list[
         dict[str, str]]:
-    """For ros_gz_bridge: the clock; joint states and one force per joint where there is no gz_ros2_control."""
+    """Entries for ros_gz_bridge: the clock; without gz_ros2_control also joint states and one force per joint."""
     def entry(ros: str, gz: str, kind: str, gz_kind: str, direction: str = "GZ_TO_ROS") -> dict[str, str]:
         return {"ros_topic_name": ros, "gz_topic_name": gz, "ros_type_name": kind, "gz_type_name": gz_kind,
                 "direction": direction}
@@ -75,7 +75,7 @@ def bridge_entries(world: str, model: str, joints: Sequence[str], interface: str
 
 
 def controllers(joints: Sequence[str], controller: str, step: float, states: bool = False) -> dict[str, Any]:
-    """Parameters of the controller manager in Gazebo: at the rate of the physics, see docs/cosimulation.md."""
+    """Parameters of the controller manager in Gazebo, at the rate of the physics; see docs/cosimulation.md."""
     return {
         "controller_manager": {"ros__parameters": {
             "update_rate": round(1.0 / step), "use_sim_time": True,

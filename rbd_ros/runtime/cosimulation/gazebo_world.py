@@ -1,7 +1,7 @@
 """Contents of a Gazebo world file: name of the world (part of its service names), step and gravity.
 
-Files are looked for where Gazebo does: as a path, in GZ_SIM_RESOURCE_PATH, and among its own worlds. Defaults are those
-of SDFormat 1.10.
+Files are searched as by Gazebo: as a path, in GZ_SIM_RESOURCE_PATH, and among its own worlds. Defaults are those of
+SDFormat 1.10.
 """
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from xml.etree import ElementTree
 from ...core.errors import RbdError
 from ...core.model.files.xml_tree import parse_xml, read_text
 
-STEP, GRAVITY = 0.001, (0.0, 0.0, -9.8)    # where the file says nothing; s, m/s²
+STEP, GRAVITY = 0.001, (0.0, 0.0, -9.8)    # defaults; s, m/s²
 
 
 @dataclass(frozen=True)
 class World:
-    """name; step: of the physics, s; gravity: m/s², axes of the world; path: of the file."""
+    """A world: its name; step of the physics, s; gravity, m/s², in axes of the world; path of the file."""
 
     name: str
     step: float
@@ -29,26 +29,26 @@ class World:
 
 
 def read_world(file: str, environment: Mapping[str, str] | None = None) -> World:
-    """The first world of an SDF file; `RbdError` if there is no such file, or no world in it.
+    """The first world of an SDF file; raises `RbdError` if the file is missing or has no world.
 
-    environment: variables with the paths to search; None: those of the process.
+    environment: variables with the search paths; None: those of the process.
     """
     path = find_world(file, os.environ if environment is None else environment)
     text, source = read_text(path, "SDF")
-    # Gazebo's own worlds have "--" in comments, which XML forbids and its parser does not mind.
+    # Gazebo's own worlds have "--" in comments, which XML forbids but Gazebo's parser accepts.
     text = re.sub(r"<!--.*?-->", "", text.decode(errors="replace") if isinstance(text, bytes) else text, flags=re.S)
     world = parse_xml(text, source).find("world")
     name = "" if world is None else world.get("name", "")
     if world is None or not name:
         raise RbdError(f"{source} has no <world name=…>: it is not a Gazebo world file")
-    # Of several sets of physics, the one that says default="true" counts, else the first.
+    # Of several <physics> elements, the one with default="true" is used, else the first.
     physics = sorted(world.findall("physics"), key=lambda element: element.get("default") != "true")
     step = _numbers(physics[0].find("max_step_size") if physics else None, (STEP,), f"<max_step_size> in {source}")[0]
     return World(name, step, _numbers(world.find("gravity"), GRAVITY, f"<gravity> in {source}"), path)
 
 
 def find_world(file: str, environment: Mapping[str, str]) -> Path:
-    """The path of a world file, as Gazebo finds it; `RbdError` says where it was looked for."""
+    """The path of a world file, found as by Gazebo; `RbdError` lists the searched folders."""
     folders = list(dict.fromkeys(_folders(environment)))
     for path in (Path(file), *(folder / file for folder in folders)):
         if path.is_file():

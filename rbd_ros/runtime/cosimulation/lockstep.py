@@ -1,15 +1,14 @@
-"""The order of events of a simulation that is stepped: state, answer, command, steps, next state. Without ROS.
+"""Order of events in lockstep with a simulation: state, answer, command, steps, next state. Without ROS.
 
 | phase       | waits for                                | then                                              |
 |-------------|------------------------------------------|---------------------------------------------------|
 | `starting`  | the answer to any state                  | `stepping`, with that answer as the first command |
 | `stepping`  | a state with a stamp at or after the target | `computing`                                    |
 | `computing` | the answer to that state, by its stamp   | `sending`: the command goes out                   |
-| `sending`   | receipts of the nodes that take it, if they are asked | `stepping`: the request for steps goes out |
+| `sending`   | receipts of the command's receivers, if requested     | `stepping`: the request for steps goes out |
 
-Time of the simulation is only compared, never waited for: all waiting is for messages, and the deadlines are those of
-a steady clock. A state with an earlier stamp than the one before is of a simulation that was reset: the turns begin
-anew. Times are in ns.
+Simulated time is only compared, never waited for: all waiting is for messages, with deadlines of a steady clock. A
+stamp earlier than the previous one means that the simulation was reset: the cycle restarts. Times are in ns.
 """
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from ...core.errors import RbdError
 from ..parameters import Parameter, Table, validate
 
 STEPPERS = ("rbd", "gazebo", "simulation_interfaces", "none")
-PAUSE = 1_000_000_000    # ns of real time for which a simulation that ran stands still, before it is said
+PAUSE = 1_000_000_000    # ns of real time without progress after which a pause is reported
 
 LOCKSTEP_TABLE: Table = (
     Parameter("stepper", "string", "rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
@@ -78,7 +77,7 @@ class LockstepSettings:
 
     @staticmethod
     def from_values(values: Mapping[str, Any]) -> LockstepSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(LOCKSTEP_TABLE, values)
         steps = round(values["steps"])
         if steps != values["steps"]:
@@ -96,13 +95,15 @@ class LockstepSettings:
 
 
 def receipt_services(controller: str, receivers: Sequence[str]) -> list[str]:
-    """Of the nodes that take the commands; `<controller>/commands` is a topic in the namespace of the controller."""
+    """Receipt services of the nodes that take the commands; topic `<controller>/commands` is in the controller's
+    namespace.
+    """
     return [f"{controller if controller.rpartition('/')[2] == name else name}/get_parameters" for name in receivers]
 
 
 class Interruption(NamedTuple):
-    """Of the time of a simulation: a `pause` at a time (s) for so many s of real time, or a `reset` to a time (s), so
-    many s earlier.
+    """Interruption of simulated time: a `pause` at a time (s) with its duration in real time (s), or a `reset` to a
+    time (s) with the size of the step back (s).
     """
 
     kind: str
@@ -111,10 +112,10 @@ class Interruption(NamedTuple):
 
 
 class Lockstep:
-    """Decides when to send a command and to request steps.
+    """Decides when to send a command and when to request steps.
 
-    period: simulated time between two commands. patience: how long an answer or a state may be missing until `overdue`
-    says so; while `starting`, `retry` is the time between two attempts. receipts: whether `on_receipt` follows each
+    period: simulated time between two commands. patience: time without an answer or a state after which `overdue` is
+    true; while `starting`, `retry` is the time between two attempts. receipts: whether `on_receipt` follows each
     command.
     """
 
@@ -123,39 +124,39 @@ class Lockstep:
         self.counts: Counter[str] = Counter({"cycles": 0, "overdue": 0, "refused": 0, "overshoots": 0, "unanswered": 0,
                                              "resets": 0, "pauses": 0})
         self.phase = "starting"
-        self.stamp = -1         # of the state to be answered
-        self.target = 0         # of the state that is waited for
+        self.stamp = -1         # stamp of the state to be answered
+        self.target = 0         # stamp of the awaited state
         self._since = 0
         self._last = -1         # stamp of the last state
-        self._advanced: int | None = None    # when it was later than the one before
+        self._advanced: int | None = None    # when the stamp last advanced
         self._runs = False
 
     def start(self, now: int) -> None:
-        """Begin anew; the caller makes the simulation show a state, and again whenever `overdue` says so."""
+        """Restart; the caller makes the simulation publish a state, now and whenever `overdue` is true."""
         self.phase, self.stamp, self.target, self._since = "starting", -1, 0, now
         self._last, self._advanced, self._runs = -1, None, False
 
     def on_reset(self, now: int) -> None:
-        """Take a jump of time backwards."""
+        """Handle a backward jump of time."""
         self.counts["resets"] += 1
         self.start(now)
 
     def on_state(self, now: int, stamp: int) -> Interruption | None:
         """Take a state of this stamp; returns the interruption of simulated time before it, if any."""
-        last, found = self._last, None
+        last, interruption = self._last, None
         if stamp < last and self.phase != "starting":
             self.on_reset(now)
-            found = Interruption("reset", stamp * 1e-9, (last - stamp) * 1e-9)
+            interruption = Interruption("reset", stamp * 1e-9, (last - stamp) * 1e-9)
         elif stamp > last:
             waited = 0 if self._advanced is None else now - self._advanced
             if self._runs and waited > PAUSE:
                 self.counts["pauses"] += 1
-                found = Interruption("pause", last * 1e-9, waited * 1e-9)
+                interruption = Interruption("pause", last * 1e-9, waited * 1e-9)
             self._runs = self._advanced is not None and waited <= PAUSE
             self._advanced = now
         self._last = stamp
         self._reach(now, stamp)
-        return found
+        return interruption
 
     def _reach(self, now: int, stamp: int) -> None:
         if self.phase == "starting":
@@ -165,10 +166,10 @@ class Lockstep:
             self.phase, self.stamp, self._since = "computing", stamp, now
 
     def on_answer(self, now: int, stamp: int) -> bool:
-        """A command that answers the state of this stamp came; whether to send it, for the next steps.
+        """Take the command that answers the state of this stamp; returns whether to send it, for the next steps.
 
-        It may overtake the state itself, which takes another way. An answer to a later state is accepted, too: the
-        one that is waited for may be lost, while a simulation that stands shows no further state.
+        The answer may arrive before the state itself, over another connection. An answer to a later state is accepted,
+        too: the awaited answer may be lost, and a paused simulation publishes no further state.
         """
         if self.phase == "stepping":
             self._reach(now, stamp)
@@ -176,24 +177,24 @@ class Lockstep:
             self.counts["unanswered"] += 1
             self.stamp = stamp
         if self.phase in ("sending", "stepping") or stamp != self.stamp:
-            return False    # a repetition, or the answer to something else
+            return False    # a repetition, or the answer to another state
         self.phase, self.target, self._since = "sending" if self.receipts else "stepping", stamp + self.period, now
         self.counts["cycles"] += 1
         return True
 
     def on_receipt(self, now: int) -> bool:
-        """Take the receipt of the command by all receivers; returns whether steps are due."""
+        """Take the receipt of the command by all receivers; returns whether to request steps."""
         if self.phase != "sending":
             return False
         self.phase, self._since = "stepping", now
         return True
 
     def on_refused(self, now: int) -> None:
-        """Take a refusal: the simulation made no steps."""
+        """Handle a refused request: the simulation made no steps."""
         self.counts["refused"] += 1
 
     def overdue(self, now: int) -> bool:
-        """Whether patience is over. In phases other than `computing` the caller asks again."""
+        """Whether `patience` has elapsed. In phases other than `computing` the caller repeats its request."""
         limit = self.retry if self.phase == "starting" else self.patience
         if now - self._since < limit:
             return False

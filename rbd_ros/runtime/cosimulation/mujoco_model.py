@@ -1,15 +1,15 @@
 """URDF → MuJoCo's model of the same robot. The only module that imports MuJoCo.
 
-MuJoCo parses the description and builds the tree itself, so that it stays an independent witness. What its importer
-would change is put right:
+MuJoCo parses the description and builds the tree itself, to remain an independent reference. Changes by its importer
+are corrected:
 
-- shapes are removed before: their meshes are rarely at hand, and nothing is to touch;
+- shapes are removed: meshes are often missing, and there is no contact;
 - links stay bodies (`fusestatic` off), so that wrenches find them by name; `balanceinertia` and `boundmass`, which
-  alter inertias, are off. An inertia that MuJoCo refuses (none at all, or principal moments that break the triangle
-  inequality) is replaced by a plain one for its compiler, and put back afterwards;
-- `<dynamics>` and rotor inertias come from our model, in which parameters may have changed them;
-- limits and friction are constraints in MuJoCo, soft by default: here with the time constant of two steps, the
-  stiffest one that its solver recommends.
+  alter inertias, are off. An inertia that MuJoCo rejects (zero, or principal moments violating the triangle
+  inequality) is replaced by a valid one for compilation, and restored afterwards;
+- `<dynamics>` and rotor inertias come from `model`, where parameters may have changed them;
+- limits and friction are constraints in MuJoCo, soft by default: here with a time constant of two steps, the
+  stiffest one recommended for its solver.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = {"fusestatic": "false", "balanceinertia": "false", "discardvisual": "t
            "boundinertia": "0", "strippath": "true"}
 KEPT = {"link": {"inertial"}, "joint": {"origin", "axis", "parent", "child"}}
 IMPEDANCE = (0.99, 0.999, 0.001, 0.5, 2.0)    # of constraints: nearly rigid
-LEAST = 1e-10                                 # mass (kg) and moment (kg m²) below which MuJoCo compiles nothing
+LEAST = 1e-10                                 # smallest mass (kg) and moment (kg m²) that MuJoCo compiles
 
 
 def load_mujoco() -> Any:
@@ -47,7 +47,7 @@ def load_mujoco() -> Any:
 def mujoco_model(model: RobotModel, description: str, step: float) -> Any:
     """`mujoco.MjModel` of a URDF text or path, with gravity, damping, friction and rotor inertias of `model`.
 
-    Joints that `model` has locked are fixed where they are locked; mimic joints follow by equality constraints.
+    Joints locked in `model` are fixed at their locked positions; mimic joints follow by equality constraints.
     step: s.
     """
     mujoco = load_mujoco()
@@ -60,21 +60,21 @@ def mujoco_model(model: RobotModel, description: str, step: float) -> Any:
                                          objtype=mujoco.mjtObj.mjOBJ_JOINT, solref=[2.0 * step, 1.0],
                                          solimp=IMPEDANCE)
             equality.data[:5] = [mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0]
-        made = spec.compile()
+        compiled = spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         raise RbdError(f"MuJoCo refuses the robot description: {error}") from None
-    _set_inertias(made, model, inertias)
-    _set_joints(made, model, step)
-    made.opt.gravity[:] = model.gravity
-    made.opt.timestep = step
-    # Diverging, MuJoCo would start again from zero, without a word.
-    made.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_AUTORESET
-    mujoco.mj_setConst(made, mujoco.MjData(made))
-    return made
+    _set_inertias(compiled, model, inertias)
+    _set_joints(compiled, model, step)
+    compiled.opt.gravity[:] = model.gravity
+    compiled.opt.timestep = step
+    # By default MuJoCo silently resets a diverging simulation.
+    compiled.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_AUTORESET
+    mujoco.mj_setConst(compiled, mujoco.MjData(compiled))
+    return compiled
 
 
 def _stripped(root: Any, model: RobotModel) -> tuple[str, dict[str, tuple[float, Array, Array]]]:
-    """The description without shapes and with fit inertias, and those that were replaced: mass, com, tensor."""
+    """The description without shapes and with valid inertias; the replaced inertias: mass, com, tensor."""
     locked, replaced = _locked(model), {}
     for element in list(root):
         if element.tag not in KEPT:
@@ -95,7 +95,7 @@ def _stripped(root: Any, model: RobotModel) -> tuple[str, dict[str, tuple[float,
 
 
 def _locked(model: RobotModel) -> dict[str, float]:
-    """Positions of the joints that do not move, those that mimic one of them included."""
+    """Positions of the locked joints and of their mimic joints."""
     locked = {name: float(np.ravel(value)[0]) for name, value in model.description.locked.items()}
     for joint in model.description.joints:
         if joint.mimic is not None and joint.mimic[0] in locked:
@@ -120,7 +120,7 @@ def _make_fit(link: Any) -> None:
 
 
 def _fix(joint: Any, position: float) -> None:
-    """Make a joint fixed, with the pose it has at `position`."""
+    """Replace a joint by a fixed one with the pose at `position`."""
     kind, origin = joint.get("type"), joint.find("origin")
     if origin is None:
         origin = ElementTree.SubElement(joint, "origin")
@@ -139,7 +139,7 @@ def _fix(joint: Any, position: float) -> None:
 
 
 def _to_rpy(R: Array) -> tuple[float, float, float]:
-    """Roll, pitch and yaw with R = Rz(yaw) Ry(pitch) Rx(roll); yaw is 0 where only their sum counts."""
+    """Roll, pitch and yaw with R = Rz(yaw) Ry(pitch) Rx(roll); yaw is 0 at the singularity."""
     across = math.hypot(R[2, 1], R[2, 2])
     pitch = math.atan2(-R[2, 0], across)
     if across < 1e-9:
@@ -153,36 +153,36 @@ def _numbers(element: Any, name: str, default: tuple[float, ...] = (0.0, 0.0, 0.
 
 
 def _set_inertias(made: Any, model: RobotModel, replaced: Mapping[str, tuple[float, Array, Array]]) -> None:
-    """Put back what was replaced; the mass scale of `model` is applied to all."""
+    """Restore the replaced inertias, and apply the mass scale of `model` to all."""
     mujoco = load_mujoco()
     for link, inertia in model.description.links.items():
-        at = mujoco.mj_name2id(made, mujoco.mjtObj.mjOBJ_BODY, link)
-        if at <= 0:    # the world, which does not move
+        body = mujoco.mj_name2id(made, mujoco.mjtObj.mjOBJ_BODY, link)
+        if body <= 0:    # the world, which does not move
             continue
         if link in replaced:
             moments, axes = np.linalg.eigh(inertia.matrix)
             axes[:, 2] *= np.sign(np.linalg.det(axes))
-            made.body_ipos[at], made.body_inertia[at] = inertia.com, moments
-            mujoco.mju_mat2Quat(made.body_iquat[at], axes.reshape(9))
-        elif made.body_mass[at] > 0.0:
-            made.body_inertia[at] *= inertia.mass / made.body_mass[at]
-        made.body_mass[at] = inertia.mass
+            made.body_ipos[body], made.body_inertia[body] = inertia.com, moments
+            mujoco.mju_mat2Quat(made.body_iquat[body], axes.reshape(9))
+        elif made.body_mass[body] > 0.0:
+            made.body_inertia[body] *= inertia.mass / made.body_mass[body]
+        made.body_mass[body] = inertia.mass
 
 
 def _set_joints(made: Any, model: RobotModel, step: float) -> None:
     for joint in model.joints:
-        other = made.joint(joint.name)
-        at, dof = other.id, other.dofadr[0]
+        entry = made.joint(joint.name)
+        index, dof = entry.id, entry.dofadr[0]
         made.dof_armature[dof] = model.armature[joint.idx_v]
         made.dof_damping[dof] = model.damping[joint.idx_v]
         made.dof_frictionloss[dof] = model.friction[joint.idx_v]
         low, high = model.position_lower[joint.idx_q], model.position_upper[joint.idx_q]
-        made.jnt_limited[at] = np.isfinite(low) or np.isfinite(high)
-        made.jnt_range[at] = max(low, -1e6), min(high, 1e6)
-        made.jnt_solref[at] = made.dof_solref[dof] = 2.0 * step, 1.0
-        made.jnt_solimp[at] = made.dof_solimp[dof] = IMPEDANCE
+        made.jnt_limited[index] = np.isfinite(low) or np.isfinite(high)
+        made.jnt_range[index] = max(low, -1e6), min(high, 1e6)
+        made.jnt_solref[index] = made.dof_solref[dof] = 2.0 * step, 1.0
+        made.jnt_solimp[index] = made.dof_solimp[dof] = IMPEDANCE
     rotors = {spec.name: spec.rotor_inertia for spec in model.description.joints}
-    for mimic in model.mimics:    # what rubs in them is counted at the joint they follow, but not their rotors
+    for mimic in model.mimics:    # their friction is included in the source joint's, their rotors are not
         dof = made.joint(mimic.name).dofadr[0]
         made.dof_damping[dof] = made.dof_frictionloss[dof] = 0.0
         made.dof_armature[dof] = float(np.ravel(rotors[mimic.name])[0])

@@ -19,9 +19,9 @@ INTEGRATORS = {"implicitfast": "mjINT_IMPLICITFAST", "implicit": "mjINT_IMPLICIT
 class MujocoRobot:
     """State of a robot in MuJoCo: `q`, `v` (nv,) in the order of `model`; `step` advances it.
 
-    model: joints of one coordinate each; its damping, friction, rotor inertias, gravity and limits count.
-    description: the URDF text or path that it comes from, which MuJoCo parses itself. step: s. integrator: that of
-    MuJoCo, `implicitfast`, `implicit` and `euler` of order 1, `rk4` of order 4. limits: whether joints stop at theirs.
+    model: joints of one coordinate each; supplies damping, friction, rotor inertias, gravity and limits.
+    description: URDF text or path of the model, which MuJoCo parses itself. step: s. integrator: of MuJoCo:
+    `implicitfast`, `implicit` and `euler` of order 1, `rk4` of order 4. limits: whether joints stop at their limits.
     """
 
     def __init__(self, model: RobotModel, description: str, *, step: float = 1e-3, integrator: str = "implicitfast",
@@ -71,7 +71,7 @@ class MujocoRobot:
             self.data.qvel[joint_v] = mimic.multiplier * self.data.qvel[source.dofadr[0]]
         self._keep()
 
-    creeps = True    # what friction holds
+    creeps = True    # joints held by friction creep
 
     @property
     def brakes(self) -> Array:
@@ -94,8 +94,8 @@ class MujocoRobot:
 
     def step(self, effort: ArrayLike | None = None, n: int = 1, external_wrenches: Any = None) -> None:
         """Advance n steps with a constant effort (nv,) (N m or N; default 0) and constant external wrenches (nb, 6),
-        moment first, on the bodies, in the frames of the URDF links. `RbdError`, leaving the last finite state, where
-        a state would not be finite.
+        moment first, on the bodies, in the frames of the URDF links. Raises `RbdError` for a non-finite state, and
+        keeps the last finite one.
         """
         mujoco, data = self._mujoco, self.data
         tau = np.zeros(self.model.nv) if effort is None else np.asarray(effort, dtype=float)
@@ -113,14 +113,14 @@ class MujocoRobot:
             self._keep()
 
     def acceleration(self, effort: ArrayLike) -> Array:
-        """Accelerations (nv,) in the present state under these efforts (nv,), friction and damping included."""
+        """Accelerations (nv,) in the present state under efforts (nv,), including friction and damping."""
         self.data.qfrc_applied[:] = 0.0
         self.data.qfrc_applied[self._at_v] = effort
         self._mujoco.mj_forward(self.mj, self.data)
         return np.array(self.data.qacc[self._at_v])
 
     def _push(self, wrenches: Array) -> Array:
-        """Generalized forces of wrenches on bodies, in the present state."""
+        """Generalized forces of wrenches on bodies in the present state."""
         mujoco, data = self._mujoco, self.data
         total = np.zeros(self.mj.nv)
         mujoco.mj_kinematics(self.mj, data)

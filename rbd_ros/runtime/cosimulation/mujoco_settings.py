@@ -1,4 +1,4 @@
-"""Parameters of the MuJoCo plant: those of the simulator, and what differs."""
+"""Parameters of the MuJoCo plant: those of the simulator, with other defaults."""
 from __future__ import annotations
 
 import dataclasses
@@ -11,9 +11,9 @@ from ..plant.plant import Plant
 from ..plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
 from .mujoco_robot import INTEGRATORS, MujocoRobot
 
-_DEFAULTS: dict[str, Any] = {"publish_clock": True, "command_timeout": 0.0,    # as Gazebo has them
+_DEFAULTS: dict[str, Any] = {"publish_clock": True, "command_timeout": 0.0,    # as in Gazebo
                              "controller": "effort_controller"}
-# MuJoCo has its own, or nothing of the kind
+# replaced by MuJoCo's own features, or unsupported
 _OTHERS = ("integrator", "constraints_file", "actuation_file", "velocity_limits")
 _SHARED = tuple(row for row in SIMULATOR_TABLE if row.name not in _OTHERS)
 
@@ -27,13 +27,13 @@ MUJOCO_TABLE: Table = (
 
 
 def mujoco_settings(values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
-    """What the plant shares with our own simulator; `values` by name, defaults where they are missing."""
+    """Settings shared with the `Simulator` plant, from parameter values by name; missing ones get their defaults."""
     values = validate(MUJOCO_TABLE, values)
     return SimulatorSettings.from_values({row.name: values[row.name] for row in _SHARED}, model)
 
 
 def mujoco_plant(values: Mapping[str, Any], model: RobotModel, description: str) -> Plant:
-    """The plant of these parameter values, `description` being the URDF text or path that `model` comes from."""
+    """The plant of these parameter values; description: URDF text or path of `model`."""
     settings = mujoco_settings(values, model)
     robot = MujocoRobot(settings.plant, description, step=settings.step,
                         integrator=validate(MUJOCO_TABLE, values)["integrator"], limits=settings.position_limits,

@@ -1,11 +1,11 @@
 """Residual of the equations of motion: measured motion of a simulated or real robot against the model.
 
-Between two joint states, with q and v at the middle of the interval and the acceleration from the difference of the
+Between two joint states, with q and v at the midpoint of the interval and the acceleration from the difference of
 velocities,
 
     residual = τ_applied − ID(q, v, Δv/Δt) − friction(v)
 
-It is what the model does not know: zero, but for O(Δt²) of the differences, where robot and model are the same.
+The residual is the model error: O(Δt²) by the finite differences if robot and model are the same.
 """
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RESIDUAL_TABLE: Table = (
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualSettings:
-    """Validated parameters; `output` puts arrays in the order of `joints`. Times in s."""
+    """Validated parameters; `output`: permutation to the order of `joints`. Times in s."""
 
     joints: tuple[str, ...]
     output: NDArray[np.intp]
@@ -61,7 +61,7 @@ class ResidualSettings:
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ResidualSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(RESIDUAL_TABLE, values)
         joints, output, _ = joint_order(values["joints"], model)
         return ResidualSettings(
@@ -71,10 +71,10 @@ class ResidualSettings:
 
 
 class ResidualMonitor:
-    """Joint states and commands in, residuals out; arrays in model order. Statistics since the start.
+    """Computes residuals from joint states and commands; arrays in model order. Statistics since the start.
 
-    Where the joint states tell the effort that acts, `delays` are the times (s) from a state to the beginning of the
-    interval in which the answer to it acted: 0 in lockstep, at least one period where the simulation runs by itself.
+    If joint states contain the acting effort, `delays` are the times (s) from a state to the start of the interval in
+    which its command acted: 0 in lockstep, at least one period in a free-running simulation.
     """
 
     def __init__(self, model: RobotModel, settings: ResidualSettings) -> None:
@@ -91,15 +91,15 @@ class ResidualMonitor:
         self.apply(settings)
 
     def apply(self, settings: ResidualSettings) -> None:
-        """Use other settings from now on."""
+        """Change the settings."""
         self.settings = settings
         self._friction = settings.friction.of(self.model)
 
     def warm_up(self) -> None:
-        """Load or compile what a residual needs, without any trace."""
-        other, zero = ResidualMonitor(self.model, self.settings), np.zeros(self.model.nv)
+        """Load or compile the code of a residual, without changing this object."""
+        scratch, zero = ResidualMonitor(self.model, self.settings), np.zeros(self.model.nv)
         for stamp in (1, 2):
-            other.on_state(stamp, self.model.joint_names, self.model.neutral(), zero, zero)
+            scratch.on_state(stamp, self.model.joint_names, self.model.neutral(), zero, zero)
 
     def on_command(self, stamp_ns: int, names: Sequence[str], effort: ArrayLike) -> None:
         """Take the command that answers the state of this stamp."""
@@ -108,7 +108,7 @@ class ResidualMonitor:
                 values = self._map.rates("effort", effort)
                 if not self._commands or stamp_ns > self._commands[-1][0]:
                     self._commands.append((stamp_ns, values))
-                elif stamp_ns < self._commands[-1][0]:    # a new start
+                elif stamp_ns < self._commands[-1][0]:    # a restart
                     self._commands.clear()
                     self._commands.append((stamp_ns, values))
         except Rejected as error:
@@ -116,9 +116,9 @@ class ResidualMonitor:
 
     def on_state(self, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
                  effort: ArrayLike) -> Array | Verdict:
-        """The residual (nv,) over the interval that ends here, if there is one."""
+        """Take a joint state; returns the residual (nv,) over the interval that ends at it, if there is one."""
         state = self._state
-        if self._last is not None and stamp_ns == self._last[0]:    # a simulation that stands
+        if self._last is not None and stamp_ns == self._last[0]:    # a paused simulation
             self.counts["repeated"] += 1
             return TAKEN
         self._forget(stamp_ns)
@@ -144,7 +144,7 @@ class ResidualMonitor:
 
     def _forget(self, stamp_ns: int) -> None:
         self._state.measured_effort = None
-        if stamp_ns < self._state.stamp_ns:    # a simulation that was reset
+        if stamp_ns < self._state.stamp_ns:    # a reset simulation
             self._state.forget()
 
     def _residual(self, interval: float, q0: Array, v0: Array, applied: Array) -> Array:
@@ -160,11 +160,11 @@ class ResidualMonitor:
         return residual
 
     def _command_at(self, begin_ns: int) -> tuple[int, Array | None, Array | None]:
-        """The command acting from this time on, by stamps: stamp, effort, and the previous effort."""
+        """The command acting from `begin_ns` on, by stamps: stamp, effort, and the previous effort."""
         limit = begin_ns - self._delay_ns
-        found = ((stamp, effort) for stamp, effort in reversed(self._commands) if stamp <= limit)
-        stamp, effort = next(found, (0, None))
-        return stamp, effort, next(found, (0, None))[1]
+        candidates = ((stamp, effort) for stamp, effort in reversed(self._commands) if stamp <= limit)
+        stamp, effort = next(candidates, (0, None))
+        return stamp, effort, next(candidates, (0, None))[1]
 
     @property
     def _delay_ns(self) -> int:

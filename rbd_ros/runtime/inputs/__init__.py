@@ -1,1 +1,1 @@
-"""Inputs: validated, counted, mapped by name; a rejected message changes nothing."""
+"""Validation of inputs, mapped by name; rejected messages are counted and have no effect."""

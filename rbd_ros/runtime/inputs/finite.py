@@ -12,9 +12,9 @@ Array = NDArray[np.float64]
 
 
 def all_finite(values: Array) -> bool:
-    """Whether all numbers (n,) are finite, and their norm below `HUGE`, so that squares of them are finite, too.
+    """Whether all numbers (n,) are finite and their norm is below `HUGE`, so that their squares are finite, too.
 
-    The quickest way, and without a word: numpy warns of squares that are not finite.
+    Fast, and without numpy's overflow warnings.
     """
     if len(values) > 100:
         return bool(np.abs(values).max() < HUGE)
@@ -22,5 +22,5 @@ def all_finite(values: Array) -> bool:
 
 
 def worst(values: Array) -> int:
-    """Index of the first non-finite number, or else of the largest."""
+    """Index of the first non-finite number, else of the largest."""
     return int(np.argmax(np.nan_to_num(np.abs(values), nan=np.inf)))

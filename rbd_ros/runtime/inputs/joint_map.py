@@ -1,4 +1,4 @@
-"""Names of messages mapped to model order: joints, wrenches on bodies, angles that turn."""
+"""Mapping of message names to model order: joints, wrenches on bodies, continuous joints."""
 from __future__ import annotations
 
 import math
@@ -23,8 +23,8 @@ _EMPTY = np.zeros(0)
 class JointMap:
     """Maps arrays in the order of a message to model order, and caches the permutation of the last names.
 
-    Joints may come in any order. Extra names are accepted if `extra`; mimic joints always are, and stand in for a
-    source that is missing: q_source = (q_mimic − offset) / multiplier.
+    Joints may come in any order. Extra names are accepted if `extra`; mimic joints are always accepted, and determine
+    a missing source: q_source = (q_mimic − offset) / multiplier.
     """
 
     def __init__(self, model: RobotModel, extra: bool) -> None:
@@ -33,20 +33,20 @@ class JointMap:
         self._names: Sequence[str] | None = None
         self.size = 0
         self.indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self._scale = self._offset = _EMPTY    # of derived sources, empty if all are given
+        self._scale = self._offset = _EMPTY    # of derived sources, empty if no source is missing
 
     @property
     def names(self) -> Sequence[str] | None:
-        """Names of the messages that this map is prepared for."""
+        """Names for which the permutation is cached."""
         return self._names
 
     @property
     def plain(self) -> bool:
-        """Whether no joint is derived from one that mimics it."""
+        """Whether no joint is derived from a mimic joint."""
         return not len(self._scale)
 
     def update(self, names: Sequence[str]) -> bool:
-        """Prepare for messages with these names; False if none of them belongs to the model."""
+        """Compute the permutation for these names; False if none of them belongs to the model."""
         if names == self._names:
             return True
         names = list(names)
@@ -79,28 +79,28 @@ class JointMap:
         return True
 
     def positions(self, what: str, values: ArrayLike) -> Array:
-        """Positions in model order; finite or rejected."""
+        """Positions in model order; raises `Rejected` if non-finite."""
         return self._finite(what, *self._picked(what, values, self._offset))
 
     def rates(self, what: str, values: ArrayLike) -> Array:
-        """Velocities or accelerations in model order; finite or rejected."""
+        """Velocities or accelerations in model order; raises `Rejected` if non-finite."""
         return self._finite(what, *self._picked(what, values, _EMPTY))
 
     def raw_rates(self, what: str, values: ArrayLike) -> tuple[Array, bool]:
-        """The same, with NaN where the message has it, and whether all are finite."""
+        """Velocities or accelerations in model order, NaN included, and whether all are finite."""
         return self._picked(what, values, _EMPTY)
 
     def pick_points(self, numbers: Array, places: NDArray[np.int64], field: int, out: Array) -> int:
-        """Positions (field 0) or rates of many points (N, nv), as `pick_points_entry` says."""
+        """Positions (field 0) or rates of many points (N, nv), by `pick_points_entry`."""
         right: int = pick_points_entry.call(numbers, places, field, self.size, self.indices, self._scale,
                                             _EMPTY if field else self._offset, out)
         return right
 
     def _picked(self, what: str, values: ArrayLike, offset: Array) -> tuple[Array, bool]:
-        given = as_array(values)
-        if given.shape != (self.size,):
-            raise Rejected("wrong_size", f"{what} has {given.size} numbers for {self.size} names")
-        return picked(given, self.indices, self._scale, offset)
+        listed = as_array(values)
+        if listed.shape != (self.size,):
+            raise Rejected("wrong_size", f"{what} has {listed.size} numbers for {self.size} names")
+        return picked(listed, self.indices, self._scale, offset)
 
     def _finite(self, what: str, values: Array, finite: bool) -> Array:
         if not finite:
@@ -110,21 +110,23 @@ class JointMap:
 
 
 def total_wrenches(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]]) -> Array | None:
-    """Sum (bodies, 6) of (body, [moment, force] on it in its link frame), None without any; raises `Rejected`."""
+    """Sum (bodies, 6) of pairs (body, [moment, force] on the body in its link frame), None without any. Raises
+    `Rejected`.
+    """
     total = np.zeros((len(model.body_names), 6))
     for body, value in wrenches:
         if body not in model.body_names:
             raise Rejected("unknown_body", f"unknown body '{body}' in external wrenches; bodies: "
                                            f"{', '.join(model.body_names)}")
         wrench = np.asarray(value, dtype=np.float64)
-        if not all_finite(wrench.reshape(-1)):    # no sum of what is left overflows
+        if not all_finite(wrench.reshape(-1)):    # so that no sum overflows
             raise Rejected("non_finite", f"external wrench on body '{body}' is not finite")
         total[model.body_names.index(body)] += wrench
     return total if total.any() else None
 
 
 class Turns:
-    """Continuous joints, whose angle may be off by whole turns: many drivers report it between −π and π."""
+    """Unwrapping of continuous joints, whose angles many drivers report between −π and π."""
 
     def __init__(self, model: RobotModel) -> None:
         turning = [is_endless(joint.type) for joint in model.joints for _ in range(joint.nv)]
@@ -137,21 +139,21 @@ class Turns:
         return self._turn
 
     def nearest(self, q: Array, to: Array) -> Array:
-        """The same position (nv,), by less than half a turn away from `to` where that is possible."""
+        """The equivalent position (nv,) with continuous joints within half a turn of `to`."""
         return q + self._turn * np.round((to - q) / (2.0 * math.pi)) if self.any else q
 
 
 def as_array(values: Any) -> Array:
-    """float64 array of what a message holds; an `array.array('d')` without a copy."""
+    """float64 array of a message's field; an `array.array('d')` is not copied."""
     if values.__class__ is array and values.typecode == "d":
         return np.frombuffer(values) if values else _EMPTY
     return np.asarray(values, dtype=np.float64)
 
 
 def picked(given: Array, indices: NDArray[np.intp], scale: Array, offset: Array) -> tuple[Array, bool]:
-    """Result of `picked_entry`, and whether it is finite."""
-    found = np.empty(len(indices))
+    """Values in model order by `picked_entry`, and whether they are finite."""
+    out = np.empty(len(indices))
     try:
-        return found, picked_entry.call(given, indices, scale, offset, found)
-    except TypeError:    # with gaps, or read-only
-        return found, picked_entry.call(np.array(given), indices, scale, offset, found)
+        return out, picked_entry.call(given, indices, scale, offset, out)
+    except TypeError:    # non-contiguous or read-only
+        return out, picked_entry.call(np.array(given), indices, scale, offset, out)

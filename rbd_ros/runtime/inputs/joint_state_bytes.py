@@ -1,13 +1,13 @@
-"""Joint states as bytes, read in place.
+"""Decoding of serialized joint states in place.
 
 A sensor_msgs/JointState in CDR, little-endian, at offsets from the beginning of the encapsulation:
 
     0  encapsulation (4)   4  stamp (8)   12  frame, names   P  positions   V  velocities   E  efforts
 
-All but the stamp and the numbers is the same in every message of a driver. The first one shows the layout, by way of
-the middleware's own conversion; a later one of the same length whose other bytes are the same is read at these offsets.
-Bytes that only align others are left out, as middlewares write whatever lay in their memory. Any other message goes by
-way of the conversion, and shows its layout in turn.
+Only stamp and numbers differ between the messages of a driver. The layout is learnt from the first message, which the
+middleware's own conversion decodes; later messages of the same length and with the same other bytes are read at the
+learnt offsets. Padding bytes are not compared, because middlewares leave them uninitialised. Any other message is
+decoded by the conversion, and its layout is learnt.
 """
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Array = NDArray[np.float64]
 Words = NDArray[np.int64]
 
 HEAD = b"\x00\x01\x00\x00"    # encapsulation: CDR, little-endian
-NAMES = 12                    # where the part begins that does not change
-LAYOUTS = 8                   # of drivers on one topic that are kept
-LOOK = 1.0                    # s between two looks at messages without any joint of the robot
+NAMES = 12                    # offset of the constant part
+LAYOUTS = 8                   # largest number of layouts (drivers) kept per topic
+LOOK = 1.0                    # s between two checks of messages without joints of the robot
 _EMPTY = np.zeros(0)
 
 
 class Fields(NamedTuple):
-    """What a joint state holds: stamp (s, ns), names, and numbers by name."""
+    """Contents of a joint state: stamp (s, ns), names, and numbers by name."""
 
     sec: int
     nanosec: int
@@ -47,7 +47,7 @@ class Fields(NamedTuple):
 
 
 class Malformed(Rejected):
-    """Bytes that are not a message of the expected type."""
+    """Rejection of bytes that are not a message of the expected type."""
 
     def __init__(self, data: bytes, kind: str, error: Exception) -> None:
         super().__init__("malformed", f"{len(data)} bytes are not a {kind}: {error}")
@@ -57,19 +57,19 @@ class Layout(NamedTuple):
     """Layout of the messages of a driver."""
 
     length: int
-    numbers: int                # offset of the first of them
-    mask: int                   # of NAMES … numbers: what does not only align others
-    same: int                   # what that is
+    numbers: int                # offset of the first number
+    mask: int                   # bits of NAMES … numbers that are no padding
+    same: int                   # value of these bits
     sizes: tuple[tuple[int, bytes], ...]    # offset and bytes of the sizes of velocities and efforts
-    width: int                  # numbers and, between them, sizes, of 8 bytes each
-    end: int                    # behind them
+    width: int                  # words of 8 bytes: numbers, and the sizes between them
+    end: int                    # offset behind the numbers
     names: Sequence[str]
     parts: tuple[slice, slice, slice]       # of positions, velocities, efforts
 
     def read(self, data: bytes) -> Fields | None:
-        """What `data` of this length hold; None if they have another layout."""
+        """Decode `data` of this layout's length; None for another layout."""
         if (int.from_bytes(data[NAMES:self.numbers], "little") & self.mask != self.same or data[:4] != HEAD
-                or any(data[at:at + 4] != size for at, size in self.sizes)):
+                or any(data[offset:offset + 4] != size for offset, size in self.sizes)):
             return None
         numbers = np.frombuffer(bytearray(data[self.numbers:self.end])) if self.width else _EMPTY    # aligned
         position, velocity, effort = self.parts
@@ -78,29 +78,29 @@ class Layout(NamedTuple):
 
 
     def words(self, data: bytes) -> tuple[Words, Words]:
-        """The message in words of 8 bytes from 4 before its encapsulation on, and which bits of them never change."""
+        """The message as words of 8 bytes, starting 4 bytes before its encapsulation, and the mask of constant bits."""
         mask = bytearray(len(data))
         mask[:len(HEAD)] = b"\xff" * len(HEAD)
         mask[NAMES:self.numbers] = self.mask.to_bytes(self.numbers - NAMES, "little")
-        for at, size in self.sizes:
-            mask[at:at + len(size)] = b"\xff" * len(size)
+        for offset, size in self.sizes:
+            mask[offset:offset + len(size)] = b"\xff" * len(size)
         return as_words(data), as_words(mask)
 
     @property
     def complete(self) -> bool:
-        """Whether there are a position and a velocity for each name, and efforts for all or none."""
+        """Whether every name has a position and a velocity, and all or none have efforts."""
         position, velocity, effort = (part.stop - part.start for part in self.parts)
         return position == velocity == len(self.names) > 0 and effort in (0, len(self.names))
 
     def places(self) -> tuple[int, int, int]:
-        """In which words positions, velocities and efforts begin; 0 for none."""
+        """Indices of the first words of positions, velocities and efforts; 0 if absent."""
         first = (self.numbers + 4) // 8
         position, velocity, effort = (first + part.start if part.stop > part.start else 0 for part in self.parts)
         return position, velocity, effort
 
 
 def as_words(data: bytes | bytearray) -> Words:
-    """int64 of a message from 4 bytes before it on, so that its numbers are aligned."""
+    """The message as int64 words, starting 4 bytes before it, so that its numbers are aligned."""
     return np.frombuffer(bytes(4) + bytes(data) + bytes(-(len(data) + 4) % 8), np.int64).copy()
 
 
@@ -109,14 +109,14 @@ _SIZE = struct.Struct("<I")
 
 
 def stamp_of(data: bytes) -> tuple[int, int]:
-    """s and ns of a message with a header that is read in place."""
+    """Stamp (s, ns) of a message with a header, read in place."""
     sec, nanosec = _STAMP.unpack_from(data, 4)
     return sec, nanosec
 
 
 class JointStateReader:
-    """Reads the messages of one subscription. convert: the middleware's way from bytes to a message; it may raise
-    anything for malformed bytes. joints: of the robot, () if any message may be of it.
+    """Decodes the messages of one subscription. convert: the middleware's conversion of bytes to a message; it may
+    raise any exception for malformed bytes. joints: of the robot, () to accept any message.
     """
 
     def __init__(self, convert: Callable[[bytes], Any], joints: Sequence[str] = ()) -> None:
@@ -124,10 +124,10 @@ class JointStateReader:
         self._joints = [name.encode() for name in joints]
         self._looked = -math.inf
         self._layouts: list[Layout] = []
-        self.learnt = 0    # messages that went by way of the conversion
+        self.learnt = 0    # number of messages decoded by the conversion
 
     def is_foreign(self, now: float, data: bytes) -> bool:
-        """Whether a message that has none of the joints need not be read: one was, less than `LOOK` s ago."""
+        """Whether to skip a message without any of the joints, because one was read less than `LOOK` s ago."""
         if not self._joints or any(name in data for name in self._joints):
             return False
         if now - self._looked < LOOK:
@@ -136,7 +136,7 @@ class JointStateReader:
         return False
 
     def read(self, data: bytes) -> Fields:
-        """What a message holds; raises `Malformed`."""
+        """Decode a message; raises `Malformed`."""
         length = len(data)
         for layout in self._layouts:
             if layout.length == length and (fields := layout.read(data)) is not None:
@@ -144,7 +144,7 @@ class JointStateReader:
         return self._learn(data)
 
     def layout(self, data: bytes) -> Layout | None:
-        """That of a message which is read in place."""
+        """The known layout of a message; None if unknown."""
         return next((layout for layout in self._layouts if layout.length == len(data)
                      and layout.read(data) is not None), None)
 
@@ -163,30 +163,30 @@ class JointStateReader:
 
 
 def _layout(data: bytes) -> Layout | None:
-    """Where things are in a message; None where it is not written as the module's docstring says."""
+    """The layout of a message; None if not encoded as in the module's docstring."""
     mask = bytearray(b"\xff" * len(data))
-    at = NAMES
+    offset = NAMES
 
     def aligned(size: int) -> int:
-        nonlocal at
-        rest = -(at - 4) % size
-        mask[at:at + rest] = bytes(rest)
-        at += rest
-        return at
+        nonlocal offset
+        rest = -(offset - 4) % size
+        mask[offset:offset + rest] = bytes(rest)
+        offset += rest
+        return offset
 
     def size() -> int:
-        nonlocal at
+        nonlocal offset
         number: int = _SIZE.unpack_from(data, aligned(4))[0]
-        at += 4
+        offset += 4
         if number > len(data):
             raise ValueError
         return number
 
     def text() -> str:
-        nonlocal at
+        nonlocal offset
         count = size()
-        at += count
-        raw = data[at - count:at]
+        offset += count
+        raw = data[offset - count:offset]
         if raw[-1:] != b"\0" or b"\0" in raw[:-1]:
             raise ValueError
         return raw[:-1].decode()
@@ -199,13 +199,13 @@ def _layout(data: bytes) -> Layout | None:
         names = [text() for _ in range(size())]
         for _ in range(3):
             count = size()
-            sizes.append((at - 4, data[at - 4:at]))
-            begin = aligned(8) if count else at
-            at += 8 * count
+            sizes.append((offset - 4, data[offset - 4:offset]))
+            begin = aligned(8) if count else offset
+            offset += 8 * count
             numbers.append((begin, count))
-        if at > len(data):
+        if offset > len(data):
             raise ValueError
-    except (ValueError, struct.error):    # also of names that are no text
+    except (ValueError, struct.error):    # including names that are not UTF-8
         return None
     first = next((begin for begin, count in numbers if count), numbers[0][0])
     last = max((begin + 8 * count for begin, count in numbers if count), default=first)
@@ -218,7 +218,7 @@ def _layout(data: bytes) -> Layout | None:
 
 
 def _equal(one: Fields | None, other: Fields) -> bool:
-    """Whether both hold the same, NaN included."""
+    """Whether both are equal; NaN equals NaN."""
     return (one is not None and one[:2] == other[:2] and list(one.names) == list(other.names)
             and all(np.asarray(a, np.float64).tobytes() == np.asarray(b, np.float64).tobytes()
                     for a, b in zip(one[3:], other[3:], strict=True)))

@@ -1,4 +1,4 @@
-"""Acceptance of joint states."""
+"""Validation of joint states."""
 from __future__ import annotations
 
 import math
@@ -17,17 +17,17 @@ from .quick_states import QuickStates
 from .rejections import IGNORED, TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
-UNSTAMPED, UNSTAMPED_PERIOD = 8, 0.2    # so many states of stamp 0, each within so many s of the last: they have none
+UNSTAMPED, UNSTAMPED_PERIOD = 8, 0.2    # consecutive states of stamp 0, at intervals (s) up to this: unstamped driver
 
 
 class StateInput:
     """The last valid joint state in model order, its stamp (ns) and steady time of reception (s).
 
-    A velocity that is missing or NaN is the difference of positions over the difference of stamps, through a
-    first-order low-pass with cut-off `cutoff` Hz (0: none). What cannot follow on the last valid state is rejected
-    (`plausibility`; `plausible`: factor of the velocity limits, one or (nv,), inf: no check), as are stamps that go
-    backwards or cease while that is fresh. Where a state is valid all the same, it counts as a restart:
-    `clock_restarts` of a simulation, a driver, a bag; `position_restarts` of a robot that is elsewhere.
+    A missing or NaN velocity is computed as difference of positions over difference of stamps, with a first-order
+    low-pass of cut-off `cutoff` Hz (0: none). Implausible successors of the last valid state are rejected
+    (`plausibility`; `plausible`: factor of the velocity limits, one or (nv,), inf: no check), as are decreasing or
+    missing stamps while that state is fresh. Implausible states that are confirmed count as restarts:
+    `clock_restarts` of a simulation, a driver, a bag; `position_restarts` of a robot in another position.
     """
 
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float,
@@ -43,39 +43,39 @@ class StateInput:
         self.q, self.v = model.neutral(), np.zeros(model.nv)
         self.measured_effort: Array | None = None
         self.stamp_ns, self.received = 0, -math.inf
-        self.time_ns = 0                    # the stamp; of states that have none, the time since that is known
-        self._unstamped = 0                 # states with stamp 0 in a row
+        self.time_ns = 0                    # stamp; for unstamped states the time since their detection
+        self._unstamped = 0                 # consecutive states with stamp 0
         self._unstamped_since: float | None = None
         self.clock_restarts = self.position_restarts = 0
         self.refused = ""                   # why the last state with joints of the model was rejected
-        self.foreign: Sequence[str] = ()    # names of the last one without any of them, since the last valid one
+        self.foreign: Sequence[str] = ()    # names of the last state without the model's joints
 
     @property
     def unstamped(self) -> bool:
-        """Whether states come without stamps."""
+        """Whether states have no stamps."""
         return self._unstamped_since is not None
 
     @property
     def restarts(self) -> int:
-        """Number of restarts, each of which invalidates what was known before."""
+        """Number of restarts; each invalidates earlier references and commands."""
         return self.clock_restarts + self.position_restarts
 
     def allow(self, plausible: Array | float) -> None:
-        """Another factor of the velocity limits."""
+        """Change the factor of the velocity limits."""
         self._check.allow(plausible)
 
     def forget(self) -> None:
-        """The next state is the first one."""
+        """Reset: the next state is the first one."""
         self._check.forget()
         self.stamp_ns, self.time_ns, self.received = 0, 0, -math.inf
 
     def age(self, now: float) -> float:
-        """Seconds since the last valid state; infinite before the first one."""
+        """Age (s) of the last valid state; infinite before the first one."""
         return now - self.received
 
     def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                velocity: ArrayLike = (), effort: ArrayLike = ()) -> Verdict:
-        """Take a joint state; one that has none of the model's joints is of no concern."""
+        """Take a joint state; a message without joints of the model is ignored."""
         try:
             return self._accept(now, stamp_ns, names, position, velocity, effort)
         except Rejected as error:
@@ -100,13 +100,13 @@ class StateInput:
             meaning = self._check.admit(now, time_ns, q, v, self.timeout)
         except Implausible as error:
             raise Rejected(error.kind, f"joint state: {error}") from None
-        # From here on nothing is wrong.
+        # The state is valid.
         judged = v
         if v is None or not measured_all:
             passed = (time_ns - self.time_ns) * 1e-9 if stamp_ns else now - self.received
             estimate = self._estimate(q, passed) if now - self.received < self.timeout else np.zeros(self._model.nv)
             v = estimate if v is None else np.where(np.abs(v) < HUGE, v, estimate)
-            judged = self._check.within(v)    # no measure of how fast the robot can be
+            judged = self._check.within(v)    # clipped, so as not to widen the velocity bound
         self._check.keep(now, time_ns, q, v if judged is None else judged, meaning)
         self.clock_restarts += meaning == CLOCK
         self.position_restarts += meaning == ELSEWHERE
@@ -118,7 +118,7 @@ class StateInput:
 
     @property
     def follows(self) -> Known | None:
-        """The last state, if the next one is judged by it alone: it had a stamp and all velocities."""
+        """The last state, if the next one is judged by it alone, i.e. if it had a stamp and all velocities."""
         last = self._check.last
         same = (last is not None and last.q is self.q and last.v is self.v
                 and last.time_ns == self.time_ns == self.stamp_ns != 0 and last.now == self.received)
@@ -126,29 +126,29 @@ class StateInput:
 
     @property
     def bounds(self) -> tuple[Array, Array, Array]:
-        """Of `core.motion.continuity`: bound, usual and turn."""
+        """Arrays of `core.motion.continuity`: bound, usual and turn."""
         return self._check.bounds
 
     def indices(self, names: Sequence[str]) -> NDArray[np.intp] | None:
-        """Indices of the joints in messages with these names, if no conversion beyond that is needed."""
+        """Indices of the joints in messages with these names; None if more than a permutation is needed."""
         return self._map.indices if names == self._map.names and self._map.plain else None
 
     def keep(self, state: Known, measured: Array | None) -> None:
-        """A state that follows on the last one, and for which the clock was advanced, is the last valid one."""
+        """Store a valid successor of the last state, after the clock was advanced."""
         self._check.settle(state)
         self.q, self.v, self.measured_effort = state.q, state.v, measured
         self.stamp_ns = self.time_ns = state.time_ns
         self.received, self.refused, self.foreign = state.now, "", ()
 
     def accept_bytes(self, now: float, data: bytes) -> bool:
-        """`accept` of a message as bytes, if nothing is unusual; False changes nothing."""
-        found = self._quick.accept(now, data, self.timeout)
-        if found is not None:
-            self.keep(found, self.measured_effort)
-        return found is not None
+        """`accept` for the bytes of an ordinary message; False, without a change, for any other."""
+        state = self._quick.accept(now, data, self.timeout)
+        if state is not None:
+            self.keep(state, self.measured_effort)
+        return state is not None
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:
-        """For messages as this one, which `accept` had."""
+        """Prepare `accept_bytes` for messages like this one, which `accept` has taken."""
         if self.follows is None:
             return
         layout = layout_of(data)
@@ -157,7 +157,7 @@ class StateInput:
             self._quick.prepare(layout, data, indices)
 
     def _count_unstamped(self, now: float, stamp_ns: int) -> None:
-        """Tell states without stamps from those of a simulation that stands at time 0."""
+        """Distinguish unstamped states from those of a simulation paused at time 0."""
         if stamp_ns:
             self._unstamped, self._unstamped_since = 0, None
             return
@@ -168,7 +168,7 @@ class StateInput:
     def _estimate(self, q: Array, passed: float) -> Array:
         if passed <= 0.0:
             return self.v
-        elapsed = max(passed, self._check.clock.least)    # stamps that are nearly the same are no measure
+        elapsed = max(passed, self._check.clock.least)    # nearly equal stamps give no velocity
         difference = self._model.difference(self.q, self._turns.nearest(q, self.q)) / elapsed
         if self.cutoff <= 0.0:
             return difference

@@ -1,4 +1,4 @@
-"""Measured motors of a robot with elastic joints: accepted by name; invalid ones are rejected and counted."""
+"""Validation of motor states of a robot with elastic joints, by name; rejected ones are counted."""
 from __future__ import annotations
 
 import math
@@ -18,31 +18,31 @@ from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
 _EMPTY = np.zeros(0)
-ACROSS = 0.01    # s
+ACROSS = 0.01    # s in which a second motor may cross its range
 
 
 class MotorInput:
     """The last valid motor state (nm,) in the order of `Actuation.motor_names`, and steady time of reception (s).
 
     Motors may come in any order, with others between them. The motor of a rigid joint is the joint: it may be missing,
-    and is not looked at. What cannot follow on the last valid state is rejected, as of joint states, by the velocity
-    limits of the joints that the motors move (`plausible`: factor (nv,) of these). Second motors, of variable
-    stiffness, have one that crosses their range within ACROSS.
+    and is ignored. Implausible successors of the last valid state are rejected, as for joint states, by the velocity
+    limits of the motors' joints (`plausible`: their factor (nv,)). The velocity limit of a second motor, of variable
+    stiffness, crosses its range within ACROSS.
     """
 
     def __init__(self, actuation: Actuation, rejections: Rejections, timeout: float,
                  plausible: Array | float = math.inf) -> None:
         self._wanted = actuation.motor_names
-        # of the motors that must be there: the elastic joints, then the second motors
+        # of the required motors: the elastic joints, then the second motors
         self._needed = np.concatenate([actuation.elastic, np.arange(actuation.nv, actuation.nm)]).astype(np.intp)
         self._rigid = actuation.rigid
         self._turns = Turns(actuation.model)
         self._joints = actuation.nv
-        # the joint that each of these motors moves
+        # the joint of each of these motors
         self._joint = np.concatenate([np.arange(actuation.nv), actuation.variable]).astype(np.intp)[self._needed]
         ranges = np.zeros(actuation.nm - actuation.nv)
-        for at, spring in actuation.groups:
-            ranges[at] = np.asarray(spring.upper) - np.asarray(spring.lower)
+        for joints, spring in actuation.groups:
+            ranges[joints] = np.asarray(spring.upper) - np.asarray(spring.lower)
         limit, turn = velocity_limits(actuation.model)[self._joint], self._turns.turn[self._joint]
         second = self._needed >= actuation.nv
         limit[second], turn[second] = ranges / ACROSS, 0.0
@@ -65,29 +65,29 @@ class MotorInput:
         return self.motion[1]
 
     def live_in(self, motion: Array) -> None:
-        """Have position and velocity (2, nm) there from now on."""
+        """Store position and velocity in the array `motion` (2, nm) from now on."""
         motion[:] = self.motion
         self.motion = motion
 
     def allow(self, plausible: Array | float) -> None:
-        """Another factor of the velocity limits, one or (nv,)."""
+        """Change the factor of the velocity limits, one or (nv,)."""
         self._check.allow(np.broadcast_to(plausible, self._joints)[self._joint])
 
     def fresh(self, now: float) -> bool:
-        """Whether there is a state that is not older than the timeout; always without elastic joints."""
+        """Whether there is a state within the timeout; always true without elastic joints."""
         return now - self.received < self.timeout or not self._needed.size
 
     def accept_bytes(self, now: float, data: bytes) -> bool:
-        """`accept` of a message as bytes, if nothing is unusual; False changes nothing."""
-        found = self._quick.accept(now, data, self.timeout)
-        if found is None:
+        """`accept` for the bytes of an ordinary message; False, without a change, for any other."""
+        state = self._quick.accept(now, data, self.timeout)
+        if state is None:
             return False
-        self.position[self._needed], self.velocity[self._needed] = found.q, found.v
-        self.stamp_ns, self.received = found.time_ns, now
+        self.position[self._needed], self.velocity[self._needed] = state.q, state.v
+        self.stamp_ns, self.received = state.time_ns, now
         return True
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:
-        """For messages as this one, which was accepted by the ordinary way."""
+        """Prepare `accept_bytes` for messages like this one, which `accept` has taken."""
         last = self._check.last
         if last is None or last.now != self.received:
             return
@@ -96,7 +96,7 @@ class MotorInput:
             self._quick.prepare(layout, data, self._indices)
 
     def clear(self) -> None:
-        """Forget the state: activation, and a clock that was reset."""
+        """Forget the state: on activation, and after a reset of the clock."""
         self.stamp_ns, self.received = 0, -math.inf
         self._check.forget()
 
@@ -107,7 +107,7 @@ class MotorInput:
             if names != self._names:
                 self._map(list(names))
             q, v = self._gather("position", position), self._gather("velocity", velocity)
-            time_ns = stamp_ns or self.stamp_ns    # without one, only the time of reception counts
+            time_ns = stamp_ns or self.stamp_ns    # without a stamp, only the time of reception is used
             try:
                 meaning = self._check.admit(now, time_ns, q, v, self.timeout)
             except Implausible as error:
@@ -120,7 +120,7 @@ class MotorInput:
         return TAKEN
 
     def measured(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Positions and velocities (nm,) of the motors, where the joints are at q, v (nv,)."""
+        """Positions and velocities (nm,) of the motors; those of rigid joints from q, v (nv,)."""
         self.position[self._rigid], self.velocity[self._rigid] = q[self._rigid], v[self._rigid]
         self.position[:len(q)] = self._turns.nearest(self.position[:len(q)], q)
         return self.position, self.velocity
@@ -135,12 +135,12 @@ class MotorInput:
         self._names = names
 
     def _gather(self, what: str, values: ArrayLike) -> Array:
-        given = as_array(values)
-        if self._names is None or given.shape != (len(self._names),):
-            raise Rejected("wrong_size", f"{what} of the motor state has {given.size} numbers for "
+        listed = as_array(values)
+        if self._names is None or listed.shape != (len(self._names),):
+            raise Rejected("wrong_size", f"{what} of the motor state has {listed.size} numbers for "
                                          f"{len(self._names or ())} names; position and velocity are needed")
-        found, finite = picked(given, self._indices, _EMPTY, _EMPTY)
+        picked_values, finite = picked(listed, self._indices, _EMPTY, _EMPTY)
         if not finite:
-            motor = self._wanted[self._needed[worst(found)]]
+            motor = self._wanted[self._needed[worst(picked_values)]]
             raise Rejected("non_finite", f"{what} of motor '{motor}' is not finite")
-        return found
+        return picked_values

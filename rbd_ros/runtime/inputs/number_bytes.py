@@ -1,4 +1,4 @@
-"""Numbers of std_msgs as bytes, read in place where they are written as everyone writes them.
+"""Decoding of serialized std_msgs numbers, in place for the usual layout.
 
 CDR, little-endian, at offsets from the beginning of the encapsulation:
 
@@ -6,7 +6,7 @@ CDR, little-endian, at offsets from the beginning of the encapsulation:
     std_msgs/Float64MultiArray    0  encapsulation (4)   4  no dimensions: 0 (4)   8  data_offset (4)   12  count (4)
                                   16  between others (4)   20  numbers
 
-Whatever is not exactly that goes by way of the middleware's conversion (`convert`), which raises whatever it likes.
+Any other layout is decoded by the middleware's conversion (`convert`), which may raise any exception.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from .joint_state_bytes import HEAD, Malformed
 
-_PLAIN = HEAD + bytes(4)    # the beginning of an array without dimensions
+_PLAIN = HEAD + bytes(4)    # start of an array without dimensions
 _COUNT = struct.Struct("<I")
 _NUMBER = struct.Struct("<d")
 

@@ -1,12 +1,12 @@
 """Plausibility of a state after the last valid one, by clock, positions and velocities (`core.motion.continuity`).
 
-What does not follow is rejected; CONFIRMED such states in a row that follow on each other are no outliers but the
-truth: the clock leapt, or the robot is elsewhere. There, velocities beyond L must be those that the positions have:
-|v − w| ≤ T + SLACK/Δt. A state after the timeout need only keep |v| ≤ L.
+Implausible states are rejected as outliers. CONFIRMED consecutive states that are consistent with each other are
+accepted: the clock jumped, or the robot is in another position. In these, velocities beyond L must agree with the
+positions: |v − w| ≤ T + SLACK/Δt. A state after the timeout only has to satisfy |v| ≤ L.
 
-Drivers may send the same positions again with new stamps, above all after a gap (GAP periods). Time in which positions
-stayed the same to the bit, and gaps, therefore count for the CAUGHT_UP states that follow, too, until one of them has
-moved by more than it could have otherwise; positions that stay the same for longer are those of a robot at rest.
+Drivers may repeat positions with new stamps, above all after a gap (GAP periods). The time of gaps and of bitwise equal
+positions is therefore added to the allowed motion of the next CAUGHT_UP states, until one of them moves by more than
+would be possible without it; positions that stay equal for longer are those of a robot at rest.
 """
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Array = NDArray[np.float64]
 
 CONFIRMED = 5         # states
 GAP, CAUGHT_UP = 3.0, 8    # periods; states
-# what a state that is admitted means
+# meanings of an admitted state
 FOLLOWS, CLOCK, ELSEWHERE = 0, 1, 2
 
 
 class Implausible(Exception):
-    """`kind`: of `Rejections.KINDS`."""
+    """An implausible state. `kind`: of `Rejections.KINDS`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class Known(NamedTuple):
 
 
 class Plausibility:
-    """Judges states of the joints `names` with the velocity limits `limit`; `turn`: 2π where angles wrap, else 0."""
+    """Judges states of joints `names` with velocity limits `limit`; `turn`: 2π for angles that wrap, else 0."""
 
     def __init__(self, names: Sequence[str], limit: Array, factor: Array | float, turn: Array) -> None:
         self._names, self._limit, self._turn = names, limit, turn
@@ -55,18 +55,18 @@ class Plausibility:
         self.last: Known | None = None
         self._suspect: Known | None = None
         self._suspects = 0
-        self._gap, self._behind = 0.0, 0    # s that count for so many states more
+        self._gap, self._behind = 0.0, 0    # s added to the allowed motion; number of further states
         self.allow(factor)
 
     def allow(self, factor: Array | float) -> None:
-        """States up to `factor` times the velocity limits; inf: no check of that joint."""
+        """Allow velocities up to `factor` times the limits; inf: no check of that joint."""
         self._bound = factor * self._limit
         self._usual = np.where(np.isinf(self._bound), np.inf, self._limit)
         zero = np.zeros(len(self._limit))
-        self._follows(Known(0.0, 0, zero, zero), zero, zero, 0.0, 0.0)    # compiled or loaded now, not in a cycle
+        self._follows(Known(0.0, 0, zero, zero), zero, zero, 0.0, 0.0)    # compiled or loaded here, not in a cycle
 
     def admit(self, now: float, time_ns: int, q: Array, v: Array | None, timeout: float) -> int:
-        """What the state means; raises `Implausible`. v: None or NaN where it is not measured. `keep` must follow."""
+        """The meaning of a state; raises `Implausible`. v: None or NaN if not measured. `keep` must follow."""
         last = self.last
         if v is None:
             v = np.zeros_like(q) if last is None else last.v
@@ -91,11 +91,11 @@ class Plausibility:
         return CLOCK if leap else ELSEWHERE if jump else FOLLOWS
 
     def within(self, v: Array) -> Array:
-        """Velocities (nv,), no larger than what is allowed."""
+        """Velocities (nv,) clipped to the allowed ones."""
         return np.clip(v, -self._bound, self._bound)
 
     def keep(self, now: float, time_ns: int, q: Array, v: Array, meaning: int) -> None:
-        """The state is the last valid one from now on."""
+        """Store an admitted state as the last valid one, and advance the clock."""
         last, state = self.last, Known(now, time_ns, q, v)
         if meaning == CLOCK:
             self.clock.restart()
@@ -105,11 +105,11 @@ class Plausibility:
 
     @property
     def bounds(self) -> tuple[Array, Array, Array]:
-        """What `follows_entry` takes: bound, usual and turn."""
+        """Arguments of `follows_entry`: bound, usual and turn."""
         return self._bound, self._usual, self._turn
 
     def settle(self, state: Known, anew: bool = False) -> None:
-        """`keep` of a state that follows, after the clock was advanced; anew: or of one that does not."""
+        """Store an admitted state, after the clock was advanced. anew: the state is a restart."""
         last, self._suspect, self.last = self.last, None, state
         if last is None or anew:
             self._gap, self._behind = 0.0, -1
@@ -129,20 +129,20 @@ class Plausibility:
             self._behind = -1
 
     def forget(self) -> None:
-        """The next state is the first one."""
+        """Reset: the next state is the first one."""
         self.last = self._suspect = None
         self._gap, self._behind = 0.0, -1
         self.clock.restart()
 
     def _confirm(self, state: Known, problem: tuple[str, str]) -> None:
-        """Raises the problem, unless enough states in a row agree with each other."""
+        """Raise the problem, unless enough consecutive states agree with each other."""
         follows = self._suspect is not None and self._agree(self._suspect, state)
         self._suspects = self._suspects + 1 if follows else 1
         self._suspect = state
         if self._suspects < CONFIRMED:
             raise Implausible(*problem)
 
-    @np.errstate(over="ignore", invalid="ignore")    # of what is beyond all reason
+    @np.errstate(over="ignore", invalid="ignore")    # by absurd values
     def _agree(self, one: Known, other: Known) -> bool:
         passed, waited = (other.time_ns - one.time_ns) * 1e-9, other.now - one.now
         if not 0.0 <= passed <= waited + LEAP:
@@ -163,7 +163,7 @@ class Plausibility:
     @np.errstate(over="ignore", invalid="ignore")
     def _problems(self, last: Known, moved: Array, v: Array, passed: float, waited: float,
                   fresh: bool) -> tuple[str, str]:
-        """What is wrong with the positions, and with the velocities."""
+        """Problems of the positions, and of the velocities."""
         at_least = max(passed, self.clock.period)
         longest = max(passed, waited, 2.0 * self.clock.period) + self._gap
         fastest = np.maximum(self._bound, GROWTH * np.abs(last.v))

@@ -1,6 +1,6 @@
 """Fast acceptance of continuous states as bytes, in one compiled call (`followed_state_entry`).
 
-What it does not accept, it does not touch: the ordinary way decides.
+A state that is not accepted changes nothing: the ordinary validation decides.
 """
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Array = NDArray[np.float64]
 
 
 class QuickStates:
-    """Of one driver with `count` numbers per state, which `check` judges."""
+    """Fast acceptance for one driver with `count` numbers per state, judged by `check`."""
 
     def __init__(self, check: Plausibility, count: int) -> None:
         self._check, self._count = check, count
-        self._last: Known | None = None    # that is prepared for
+        self._last: Known | None = None    # the prepared predecessor
         self._bound: Array | None = None
         self._layout: Layout | None = None
         self._whole, self._words = np.zeros(at.HEAD, np.int64), np.zeros(1, np.int64)
@@ -33,12 +33,12 @@ class QuickStates:
         self._call.compile()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> QuickStates:
-        """One that has to be prepared: its arrays share memory, which copies of them would not."""
-        made = memo[id(self)] = QuickStates(copy.deepcopy(self._check, memo), self._count)
-        return made
+        """An unprepared copy: the arrays share memory, copies of them would not."""
+        copied = memo[id(self)] = QuickStates(copy.deepcopy(self._check, memo), self._count)
+        return copied
 
     def accept(self, now: float, data: bytes, timeout: float) -> Known | None:
-        """The state in a message, which is the last valid one from now on; None if that has to be asked."""
+        """Accept the state in a message as the last valid one; None if the ordinary validation must decide."""
         check, last = self._check, self._check.last
         if (last is None or last is not self._last or check.bounds[0] is not self._bound
                 or len(data) != len(self._bytes)):
@@ -54,7 +54,7 @@ class QuickStates:
         return self._last
 
     def prepare(self, layout: Layout, data: bytes, indices: NDArray[np.intp]) -> None:
-        """For messages as this one, whose layout is complete; indices: of the numbers of a state in those of it."""
+        """Prepare for messages like this one, of a complete layout. indices: of the joints in the message."""
         self._last, last, places = None, self._check.last, layout.places()
         if last is None or last.time_ns == 0 or np.isnan(last.v).any():
             return

@@ -1,4 +1,4 @@
-"""The desired motion: the newest of a stream of references or a trajectory, sampled at the time of a state."""
+"""The desired motion: a stream of references or a trajectory, whichever is newer, sampled at the time of a state."""
 from __future__ import annotations
 
 import copy
@@ -24,12 +24,11 @@ from .rejections import TAKEN, Rejected, Rejections, Verdict
 from .trajectory_points import Point, PointTable
 
 Array = NDArray[np.float64]
-ORDERED = 0.2    # s: so long a stamp may not go back in a stream of references
+ORDERED = 0.2    # s after a sample in which the stamps of a stream must not decrease
 
 
 class Later(NamedTuple):
-    """A trajectory that begins later: its start (ns), its waypoints and the motion through them; `jumps` as in
-    `Verdict`.
+    """A trajectory with a later start: start (ns), waypoints, and the motion through them; `jumps` as in `Verdict`.
     """
 
     start_ns: int
@@ -39,8 +38,8 @@ class Later(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """A trajectory that can be followed, as `Later`; what to warn of; what is followed until it begins, None if nothing
-    changes until then; and whether anything was followed when it came.
+    """A feasible trajectory (`later`), a warning, and whether another motion was followed on arrival (`running`). rest:
+    motion until the start of the trajectory, None if unchanged.
     """
 
     later: Later
@@ -51,9 +50,9 @@ class Offer(NamedTuple):
 
 
 class ReferenceInput:
-    """The last valid reference. Stale streams turn into standing still at the last position (`timeout`, 0: never).
+    """The last valid reference. A stale stream is replaced by rest at its last position (`timeout`, 0: never).
 
-    `interpolation` makes a motion of waypoints and of the reference where it starts.
+    `interpolation` returns the motion through waypoints from a start reference.
     """
 
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float,
@@ -63,44 +62,44 @@ class ReferenceInput:
         self._turns = Turns(model)
         self._rejections = rejections
         self.timeout = timeout
-        self.changes = 0    # that no sample of a motion or of time is
-        for each in (find_points_entry, pick_points_entry, polynomial_entry):    # not while states are answered
-            each.compile()
+        self.changes = 0    # count of changes other than sampling and the passage of time
+        for entry in (find_points_entry, pick_points_entry, polynomial_entry):    # not in a control cycle
+            entry.compile()
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything: a clock that was reset, a node that was activated anew."""
+        """Forget all references: on activation, and after a reset of the clock."""
         self.changes += 1
         self._stream: Reference | None = None
         self._trajectory: Interpolation | None = None
-        self._later: Later | None = None    # what there is goes on until the start of that
+        self._later: Later | None = None    # the present motion continues until its start
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
         self.stale = self._resting = False
 
     def streams(self, now: float) -> bool:
-        """Whether a stream goes on: no trajectory has taken its place, and the last sample is not too old."""
+        """Whether a stream is followed: not replaced by a trajectory, and not stale."""
         return self._trajectory is None and (self.timeout <= 0.0 or now - self._received <= self.timeout)
 
     def forget(self, before: float) -> bool:
-        """Forget a trajectory, or a sample of a stream that came before that time; whether there was one."""
-        known = self._trajectory is not None or self._later is not None or (
+        """Forget a trajectory, or a sample received before the time `before` (s); returns whether there was one."""
+        dropped = self._trajectory is not None or self._later is not None or (
             self._stream is not None and self._received < before)
-        if known:
+        if dropped:
             self.clear()
-        return known
+        return dropped
 
     def without_later(self) -> ReferenceInput:
-        """The present reference without later inputs."""
+        """A copy without the waiting trajectory."""
         present = copy.copy(self)
         present._later = None
         return present
 
     def due(self, stamp_ns: int) -> bool:
-        """Whether a trajectory begins with the state of this stamp."""
+        """Whether a waiting trajectory starts with the state of this stamp."""
         return self._later is not None and stamp_ns >= self._later.start_ns
 
     def sample(self, now: float, stamp_ns: int) -> Reference | None:
-        """The reference at `stamp_ns` (of the joint state), or None before the first one."""
+        """The reference at the joint state's stamp `stamp_ns`, None before the first input."""
         if self._later is not None:
             self.begin(now, stamp_ns)
         if self._trajectory is not None:
@@ -112,37 +111,37 @@ class ReferenceInput:
 
     @property
     def waits(self) -> bool:
-        """Whether a trajectory waits for its time."""
+        """Whether a trajectory waits for its start."""
         return self._later is not None
 
     @property
     def followed(self) -> Interpolation | Reference | None:
-        """The trajectory or the sample that counts."""
+        """The followed trajectory or sample."""
         return self._stream if self._trajectory is None else self._trajectory
 
     @property
     def start_ns(self) -> int:
-        """When the trajectory began."""
+        """Start of the trajectory, ns."""
         return self._start_ns
 
     @property
     def expiry(self) -> tuple[float, float]:
-        """Timeout (s) of the sample, 0: none, and when it came."""
+        """Timeout (s) of the sample, 0: none, and its time of reception."""
         return (0.0 if self._resting else self.timeout), self._received
 
     def _is_stale(self, now: float) -> bool:
         return self._stream is not None and 0.0 < self.timeout < now - self._received
 
     def _at(self, now: float, stamp_ns: int) -> Reference | None:
-        """The same without any trace of it."""
+        """`sample` without changing this object."""
         if self._trajectory is not None:
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
         return Reference.rest(self._stream.q) if self._stream is not None and self._is_stale(now) else self._stream
 
     def begin(self, now: float, stamp_ns: int) -> bool:
-        """Begin the trajectory that is due with the state of this stamp, if one is; whether the reference jumps there.
+        """Start the trajectory that is due with the state of this stamp, if any; returns whether the reference jumps.
 
-        A stream is not where it was when the trajectory came.
+        The start is joined anew, because a stream has moved since the trajectory's arrival.
         """
         later = self._later
         if later is None or stamp_ns < later.start_ns:
@@ -165,10 +164,10 @@ class ReferenceInput:
     def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
                snap: ArrayLike = ()) -> Verdict:
-        """Take one sample of a stream. Empty velocity and acceleration mean zero, empty jerk and snap unknown.
+        """Take a sample of a stream. Empty velocity and acceleration mean zero, empty jerk and snap unknown.
 
-        A stamp that goes back is rejected for `ORDERED` s at most, so that one from the far future is not the last.
-        A stream ends a trajectory that has begun; one that begins later takes the stream's place at its time.
+        Decreasing stamps are rejected for at most `ORDERED` s, so that a stamp from the far future does not block the
+        stream. A stream replaces a running trajectory; a waiting trajectory replaces the stream at its start.
         """
         try:
             self._map_names(names)
@@ -191,7 +190,7 @@ class ReferenceInput:
 
     def accept_trajectory(self, now: float, stamp_ns: int, state_ns: int, names: Sequence[str],
                           points: PointTable | Sequence[Point], measured: Array | None) -> Verdict:
-        """`offered` and `take`."""
+        """Check a trajectory (`offered`) and follow it (`take`)."""
         try:
             return self.take(self.offered(now, stamp_ns, state_ns, names, points, measured))
         except Rejected as error:
@@ -199,12 +198,12 @@ class ReferenceInput:
 
     def offered(self, now: float, stamp_ns: int, state_ns: int, names: Sequence[str],
                 points: PointTable | Sequence[Point], measured: Array | None) -> Offer:
-        """The trajectory to follow, without changing this object; raises `Rejected` if it cannot be followed.
+        """Check a trajectory without changing this object; raises `Rejected` if it cannot be followed.
 
-        A trajectory starts at `stamp_ns`, or at the last state (`state_ns`) if that is 0; from the present reference,
-        or from standing still at `measured` (model order) if there is none. What runs goes on until the start. Of one
-        that should have started already, the points to come count. Where the robot is not known (None), only one with
-        a stamp and with a first point at time 0 tells its start. Without points it means: stop, and stay there.
+        A trajectory starts at `stamp_ns`, or at the last state (`state_ns`) if `stamp_ns` is 0. It starts from the
+        present reference, or from rest at `measured` (model order) without a reference. The present motion continues
+        until the start. For a start in the past, only the future points are used. Without a fresh state (`measured`
+        None) it needs a stamp and a first point at time 0. A trajectory without points means: stop, and hold.
         """
         points = PointTable.of(points)
         try:
@@ -240,7 +239,7 @@ class ReferenceInput:
         elif len(points) and start_ns < state_ns:
             waypoints = self._to_come(waypoints, (state_ns - start_ns) * 1e-9, present)
             start_ns = state_ns
-        wanted, here = waypoints, present.q
+        wanted, position = waypoints, present.q
         if len(points):
             check_points(self._model, waypoints.q, None if measured is None else present.q)
             waypoints, present, jumps = self._joined(waypoints, present, measured)
@@ -249,11 +248,11 @@ class ReferenceInput:
         motion = self._interpolation(waypoints, present)
         warning = above_limits(self._model, with_start(waypoints, present))
         begins = start_ns <= state_ns
-        rest = None if begins or running else Trajectory(_only(here), present)    # stands still until then
+        rest = None if begins or running else Trajectory(_only(position), present)    # at rest until the start
         return Offer(Later(start_ns, wanted, motion, jumps), begins, warning, rest, running)
 
     def take(self, offer: Offer) -> Verdict:
-        """Follow this trajectory from its start on. Nothing has changed since it was `offered`."""
+        """Follow the trajectory from its start on. This object must be unchanged since `offered`."""
         self.changes += 1
         later = offer.later
         if offer.begins:
@@ -267,8 +266,8 @@ class ReferenceInput:
 
     def _joined(self, waypoints: Waypoints, present: Reference, measured: Array | None
                 ) -> tuple[Waypoints, Reference, bool]:
-        """Waypoints and start of a motion from the present reference, the short way of continuous joints; whether the
-        first point is a jump, within what is allowed.
+        """Waypoints and start of a motion from the present reference, continuous joints by the short way; whether the
+        first point is a jump, within the allowed range.
         """
         first = waypoints[0]
         near = present._replace(q=self._turns.nearest(present.q, first.q))
@@ -278,17 +277,17 @@ class ReferenceInput:
         return replace(waypoints, time=np.append(0.0, waypoints.time[1:])), Reference.rest(first.q), True
 
     def _to_come(self, waypoints: Waypoints, passed: float, present: Reference) -> Waypoints:
-        """The waypoints after that time (s), in the time since then, from the first one that can be reached in time."""
-        left = waypoints.taken(waypoints.time > passed)
-        if not len(left):
+        """The waypoints after time `passed` (s), relative to it, from the first one that can be reached in time."""
+        future = waypoints.taken(waypoints.time > passed)
+        if not len(future):
             raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
                            f"{passed - waypoints.time[-1]:.3f} s ago")
-        left = replace(left, time=left.time - passed)
+        future = replace(future, time=future.time - passed)
         limit = velocity_limits(self._model)
-        speed = np.abs(left.q - self._turns.nearest(present.q, left.q)) / left.time[:, None]
+        speed = np.abs(future.q - self._turns.nearest(present.q, future.q)) / future.time[:, None]
         reached = (speed <= limit).all(axis=1)
         if reached.any():
-            return left.taken(slice(int(np.argmax(reached)), None))
+            return future.taken(slice(int(np.argmax(reached)), None))
         last = speed[-1]
         j = int(np.argmax(last / limit))
         raise Rejected("bad_trajectory", f"trajectory began {passed:.3f} s ago: joint '{self._model.joint_names[j]}' "
@@ -303,7 +302,7 @@ class ReferenceInput:
         return self._map.rates(f"reference {what}", values) if len(as_array(values)) else None
 
     def _waypoints(self, points: PointTable) -> Waypoints:
-        """In model order; `Rejected` names the first one with anything wrong."""
+        """Waypoints in model order; raises `Rejected`, naming the first invalid point."""
         q, v, a = np.zeros((3, len(points), self._model.nv))
         right = min(self._map.pick_points(points.numbers, points.places, field, out)
                     for field, out in enumerate((q, v, a)))
@@ -323,5 +322,5 @@ class ReferenceInput:
 
 
 def _only(q: Array) -> Waypoints:
-    """Nothing but this position, at the start."""
+    """A single waypoint at time 0."""
     return Waypoints.of([Waypoint(0.0, q)])

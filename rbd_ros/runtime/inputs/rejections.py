@@ -8,9 +8,9 @@ from ...core.errors import RbdError
 
 
 class Verdict(NamedTuple):
-    """True if the input was taken. text: why it was rejected ("" where it is of no concern), or what to warn of.
+    """True if the input was accepted. text: reason of the rejection ("" for irrelevant input), or a warning.
 
-    jumps: what is followed from now on does not begin where the reference was, so that the torque may jump.
+    jumps: the new motion does not start at the present reference, so the torque may jump.
     """
 
     taken: bool
@@ -33,14 +33,14 @@ class Rejected(RbdError):
 
 
 def check_size(topic: str, size: int, most: int, parameter: str = "input_limits.bytes", what: str = "bytes") -> None:
-    """`Rejected` for a message that is larger than `most`, which that parameter says."""
+    """Raise `Rejected` for a message larger than `most`, the value of `parameter`."""
     if size > most:
         raise Rejected("too_large", f"message of {size} {what} on {topic}, at most {most}"
                                     + f" (parameter '{parameter}')" * bool(parameter))
 
 
 class Rejections:
-    """Count of rejected inputs per kind, and the last reason, for reports."""
+    """Counts of rejected inputs by kind, and the last reason, for reports."""
 
     KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
              "unknown_body", "bad_trajectory", "implausible", "stamp_leap", "malformed", "frame", "not_unit",

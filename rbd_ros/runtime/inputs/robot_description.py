@@ -1,4 +1,4 @@
-"""Robot descriptions that come in messages: the one door for all who take them from a topic."""
+"""Validation of robot descriptions received from a topic."""
 from __future__ import annotations
 
 from ...core.errors import shown
@@ -11,8 +11,8 @@ BLANK = "\ufeff \t\r\n"
 def received(text: str) -> str:
     """The XML text of a message. Raises `Rejected` for anything else.
 
-    A path, or a xacro file with arguments, is for those to give who start a program: who may publish does not choose
-    which files of this computer are read, let alone run (xacro evaluates Python).
+    Paths and xacro files are accepted from the command line only: a publisher must not choose which local files are
+    read or executed (xacro evaluates Python).
     """
     if not text.lstrip(BLANK).startswith("<"):
         raise Rejected("malformed", f"expected a robot description as XML text; what came is no XML: {shown(text)}")

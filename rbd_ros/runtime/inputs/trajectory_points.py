@@ -1,8 +1,8 @@
-"""Points of trajectories as they arrive, and trajectory_msgs/JointTrajectory as bytes.
+"""Trajectory points as received, and decoding of serialized trajectory_msgs/JointTrajectory.
 
 CDR, little-endian, at offsets from the beginning of the encapsulation:
 
-    0  encapsulation (4)   4  stamp (8)   12  frame, names   P  number of points (4), points as `find_points_entry` says
+    0  encapsulation (4)   4  stamp (8)   12  frame, names   P  number of points (4), points: see `find_points_entry`
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SIZE = struct.Struct("<I")
 
 
 class Point(NamedTuple):
-    """A trajectory point as it arrives: time from start (s) and values in the order of the message's names."""
+    """A trajectory point as received: time from start (s) and values in the order of the message's names."""
 
     time: float
     position: ArrayLike
@@ -39,8 +39,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PointTable:
-    """All points of a trajectory: times from its start (N,), s, and their numbers, as `core.motion.point_table` has
-    them.
+    """All points of a trajectory: times from its start (N,), s, and numbers in the layout of `core.motion.point_table`.
     """
 
     times: Array
@@ -49,7 +48,7 @@ class PointTable:
 
     @staticmethod
     def of(points: PointTable | Sequence[Point]) -> PointTable:
-        """The same as a table."""
+        """Convert points to a table."""
         if isinstance(points, PointTable):
             return points
         rows = [[as_array(field).reshape(-1) for field in point[1:]] for point in points]
@@ -70,7 +69,7 @@ class PointTable:
 
 
 class TrajectoryMessage(NamedTuple):
-    """What a trajectory_msgs/JointTrajectory holds; its efforts are not looked at."""
+    """Contents of a trajectory_msgs/JointTrajectory, without its efforts."""
 
     stamp_ns: int
     names: list[str]
@@ -78,15 +77,15 @@ class TrajectoryMessage(NamedTuple):
 
 
 class TrajectoryReader:
-    """Reads the messages of one topic: at most so many points, behind at most `most_bytes`."""
+    """Decodes the messages of one topic: at most `most_points` points after at most `most_bytes` bytes."""
 
     def __init__(self, topic: str, most_points: int, most_bytes: int, model: RobotModel) -> None:
         self._topic, self._most_points, self._most_bytes = topic, most_points, most_bytes
         joints = model.nv + len(model.mimics)
-        self.most = most_bytes + most_points * (8 * FIELDS * (joints + 1) + 8)    # bytes of a message
+        self.most = most_bytes + most_points * (8 * FIELDS * (joints + 1) + 8)    # largest size of a message, bytes
 
     def read(self, data: bytes) -> TrajectoryMessage:
-        """What a message holds; raises `Rejected`."""
+        """Decode a message; raises `Rejected`."""
         try:
             return self._read(data)
         except Rejected:
@@ -98,37 +97,37 @@ class TrajectoryReader:
         if data[:2] != HEAD[:2]:
             raise ValueError("they are not CDR in little-endian order")
         sec, nanosec = stamp_of(data)
-        _, at = _text(data, NAMES)
-        count, at = _size(data, at)
+        _, offset = _text(data, NAMES)
+        count, offset = _size(data, offset)
         names = []
         for _ in range(count):
-            name, at = _text(data, at)
+            name, offset = _text(data, offset)
             names.append(name)
-            check_size(self._topic, at, self._most_bytes, what="bytes before its points")
-        count, at = _size(data, at)
+            check_size(self._topic, offset, self._most_bytes, what="bytes before its points")
+        count, offset = _size(data, offset)
         check_size(self._topic, count, self._most_points, "input_limits.points", "points")
-        # from four bytes before the message on, so that its numbers are aligned
+        # starting four bytes before the message, so that its numbers are aligned
         aligned: Array = np.zeros(len(data) // 8 + 1)
         aligned.view(np.uint8)[4:4 + len(data)] = np.frombuffer(data, np.uint8)
-        begin, end = (at + 4) // 4, (len(data) + 4) // 4
+        begin, end = (offset + 4) // 4, (len(data) + 4) // 4
         if count * SMALLEST > end - begin:
             raise ValueError(f"there are no {count} points")
         places, times = np.zeros((count, PLACES), np.int64), np.zeros(count, np.int64)
-        whole = find_points_entry.call(aligned.view(np.int32), begin, end, places, times)
-        if whole < count:
-            raise ValueError(f"point {whole} is not whole")
+        decoded = find_points_entry.call(aligned.view(np.int32), begin, end, places, times)
+        if decoded < count:
+            raise ValueError(f"point {decoded} is not whole")
         points = PointTable(np.asarray(times * 1e-9, np.float64), aligned, places)
         return TrajectoryMessage(sec * 1_000_000_000 + nanosec, names, points)
 
 
 def _size(data: bytes, at: int) -> tuple[int, int]:
-    """The count at the next multiple of four, and where it ends."""
+    """The count at the next multiple of four, and the offset of its end."""
     at += -at % 4
     return _SIZE.unpack_from(data, at)[0], at + 4
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    """The text there, as the middleware reads it, and where it ends."""
+    """The string at offset `at`, decoded as by the middleware, and the offset of its end."""
     count, at = _size(data, at)
     if at + count > len(data):
         raise ValueError("a text is not whole")

@@ -1,11 +1,11 @@
 """External wrenches: bounded, rate-limited, and released when messages cease.
 
-The wrench on a body moves on a straight line towards the newest one that was accepted, or to zero after `timeout` s
-without any, with F and M the bounds of its force f and its moment m, per body and second:
+The wrench on a body moves along a straight line towards the newest accepted one, or to zero after `timeout` s without
+a message. With F and M the bounds of the force f and the moment m of each body, and changes Δ per second:
 
     |f| ≤ F,   |m| ≤ M,   |Δf| ≤ rate F,   |Δm| ≤ rate M
 
-All that is known of that way is the wrench itself, and when it was last moved: it cannot jump, whatever comes when.
+The state is the present wrench and the time of its last update, so the wrench cannot jump for any timing of messages.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRENCH_TABLE: Table = (
 
 
 class WrenchSettings(NamedTuple):
-    """Validated parameters: s, N, N m and 1/s."""
+    """Validated parameters in s, N, N m and 1/s."""
 
     timeout: float
     force: float
@@ -43,7 +43,7 @@ class WrenchSettings(NamedTuple):
 
     @staticmethod
     def from_values(values: Mapping[str, Any]) -> WrenchSettings:
-        """From parameters by name."""
+        """Settings of validated parameters by name."""
         return WrenchSettings(*(values[row.name] for row in WRENCH_TABLE))
 
 
@@ -56,12 +56,12 @@ class WrenchInput:
         self.clear()
 
     def clear(self) -> None:
-        """There are none, at once."""
+        """Set all wrenches to zero at once."""
         self._used = self._wanted = self._none    # never changed in place
-        self._moved = self._received = 0.0        # when
+        self._moved = self._received = 0.0        # times of the last update and reception
 
     def allow(self, settings: WrenchSettings) -> None:
-        """Use other limits. Lower bounds act at once."""
+        """Change the limits. Lower bounds act at once."""
         self._settings = settings
         self._used, self._wanted = (
             w if w is self._none else w / np.maximum(self._sizes(w).max(axis=1, keepdims=True), 1.0)
@@ -69,11 +69,11 @@ class WrenchInput:
 
     @property
     def any(self) -> bool:
-        """Whether there are wrenches, which may be too old."""
+        """Whether there are wrenches, fresh or stale."""
         return self._used is not self._none or self._wanted is not self._none
 
     def accept(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> Verdict:
-        """Take all of them: (body, [moment, force] on it)."""
+        """Take all wrenches: pairs (body, [moment, force] on the body)."""
         try:
             total = total_wrenches(self._model, wrenches)
             if total is not None:
@@ -111,7 +111,7 @@ class WrenchInput:
                        f"'{self._model.body_names[i]}', at most {bound:g}")
 
     def _sizes(self, wrenches: Array) -> Array:
-        """Norms of moments and forces (bodies, 2) in their bounds."""
+        """Norms of moments and forces (bodies, 2), relative to their bounds."""
         norms = np.linalg.norm(wrenches.reshape(-1, 2, 3), axis=2)
         sizes: Array = norms / (self._settings.moment, self._settings.force)
         return sizes

@@ -1,1 +1,1 @@
-"""Optimal motions as requests by name, and given trajectories timed anew within the limits of the efforts."""
+"""Optimal motions requested by joint name, and retiming of trajectories within effort limits."""

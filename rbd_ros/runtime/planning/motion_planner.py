@@ -1,4 +1,4 @@
-"""`MotionPlanner`: the answers of node `motion_planner`, without ROS."""
+"""`MotionPlanner`: logic of node `motion_planner`, without ROS."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -25,11 +25,11 @@ from .sampled import Points, interpolated, sampled
 Array = NDArray[np.float64]
 UNAWARE = "nothing here knows of collisions: with itself, the table, or you"
 FEWEST, PER_WAYPOINT = 20, 3    # control points
-BETWEEN_POINTS = 1e-6    # of a limit: rounding, by which the interpolation may exceed it
+BETWEEN_POINTS = 1e-6    # share of a limit by which the interpolation may exceed it, for rounding
 
 
 class Figures(NamedTuple):
-    """What is known about a motion: fields of `OptimalMotion`."""
+    """Figures of a motion: fields of `OptimalMotion`."""
 
     duration: float = 0.0
     cost: float = 0.0
@@ -45,30 +45,30 @@ class Figures(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What was found. `points`, in the order of `names`, only of a good motion; else `reason` says what is wrong."""
+    """Result of a search. `points`, in the order of `names`, only for a good motion; else `reason` explains."""
 
     good: bool
     reason: str
     cancelled: bool
     names: tuple[str, ...]
     points: Points | None
-    motion: Any    # OptimalMotion, or the Figures of one that another process has found
+    motion: Any    # OptimalMotion, or its Figures from another process
 
 
 CANCELLED = Plan(False, "cancelled", True, (), None, Figures())
 
 
 def warm_up(model: RobotModel) -> None:
-    """Load or compile what searches call, by one whose outcome does not matter."""
+    """Load or compile the code of a search, by a search with any outcome."""
     q = model.neutral()
     optimize_motion(model, q, q + 0.1, 1.0, {"effort": 1.0, "effort_rate": 1e-6}, starts=1, time_limit=0.3,
                     control_points=8, nodes=20, limits=MotionLimits(-np.inf, np.inf, np.inf, effort=np.inf))
 
 
 class MotionPlanner:
-    """Requests by name to motions; `RbdError` names what is wrong and what was expected.
+    """Computes motions for requests by joint name; `RbdError` names the invalid field and the expected value.
 
-    `prepare` reads the present state and settings, quickly; `search` needs none of them, and takes its time.
+    `prepare` reads the present state and settings, quickly; `search` needs neither, and takes long.
     """
 
     def __init__(self, model: RobotModel, settings: PlannerSettings) -> None:
@@ -77,20 +77,20 @@ class MotionPlanner:
         self.settings = settings
 
     def apply(self, settings: PlannerSettings) -> None:
-        """Use changed settings from the next request on."""
+        """Change the settings for later requests."""
         self.settings = settings
         self.states.latest.timeout, self.states.latest.cutoff = settings.state_timeout, settings.velocity_cutoff
 
     def prepare(self, request: Any, now: float, read: Callable[[Any], MotionRequest] = lambda it: it) -> PlanningTask:
-        """now: s of the clock by which joint states were received. read: makes a `MotionRequest` of the request, once
-        that is known to be small.
+        """Check a request. now: s, of the clock of joint-state reception. read: converts the request to a
+        `MotionRequest` after the check of its size.
         """
         check_sizes(request, self.settings)
         return planning_task(read(request), self.settings, self.coordinates, lambda: self.states.present(now, "start"))
 
     @staticmethod
     def search(task: PlanningTask, progress: Callable[[Progress], Any] | None = None) -> Plan:
-        """The optimal motion; where `progress` answers something true, the search ends, and the plan is `cancelled`."""
+        """Find the optimal motion; a true result of `progress` ends the search, and the plan is `cancelled`."""
         stopped = False
 
         def asked(now: Progress) -> bool:
@@ -102,7 +102,7 @@ class MotionPlanner:
                                  waypoints=task.waypoints, external_wrenches=task.wrenches, smoothing=task.smoothing,
                                  time_limit=task.time_limit, progress=asked, actuated=task.actuated,
                                  control_points=max(FEWEST, PER_WAYPOINT * len(task.waypoints)))
-        if stopped and not motion.good:    # `motion` may come from a guess before, which ended by itself
+        if stopped and not motion.good:    # `motion` may be the finished result of an earlier guess
             return Plan(False, "cancelled", True, task.names, None, motion)
         if not motion.good:
             return Plan(False, f"no optimal motion within the limits was found: {motion.reason}", False, task.names,
@@ -119,7 +119,7 @@ class MotionPlanner:
 
 
 def _check_between(task: PlanningTask, points: Points) -> None:
-    """`RbdError` where a controller that interpolates between the points would leave the limits."""
+    """Raise `RbdError` if a controller's interpolation between the points would exceed the limits."""
     limits = task.limits.checked(task.model)
     _, q, v, a = interpolated(*points[:4])
     tau = inverse_dynamics(task.model, q, v, a, task.wrenches) + friction_effort(task.model, v, task.smoothing)

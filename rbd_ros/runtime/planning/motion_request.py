@@ -1,4 +1,4 @@
-"""A motion that is asked for by name, checked: `RbdError` names the field, and the joint."""
+"""Validation of motion requests; `RbdError` names the field and the joint."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ LIMITS = {"lower_position": "position_lower", "upper_position": "position_upper"
           "max_effort_rate": "effort_rate"}    # field of the request → of `MotionLimits`
 SHORTEST_PERIOD = 1e-3    # s
 MOST_POINTS = 20_000
-CALM = 0.1    # share of jerk in the objective of who names none: least effort alone folds arms and whirls light joints
+CALM = 0.1    # weight of jerk in the default objective: least effort alone folds arms and whirls light joints
 
 
 class MotionWaypoint(NamedTuple):
@@ -35,7 +35,7 @@ class MotionWaypoint(NamedTuple):
 
 @dataclass(frozen=True)
 class MotionRequest:
-    """rbd_interfaces/MotionRequest, fields of the same names; arrays per joint in the order of `name`."""
+    """Fields of rbd_interfaces/MotionRequest; arrays per joint in the order of `name`."""
 
     name: Sequence[str]
     goal: ArrayLike
@@ -62,7 +62,7 @@ class MotionRequest:
 
 @dataclass(frozen=True)
 class PlanningTask:
-    """What `optimize_motion` takes, in model order. names, order: of the answer, and where each stands in the model."""
+    """Arguments of `optimize_motion`, in model order. names: of the answer; order: their indices in the model."""
 
     names: tuple[str, ...]
     order: NDArray[np.intp]
@@ -78,12 +78,12 @@ class PlanningTask:
     sample_period: float
     time_limit: float
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
-    memory_limit: float = np.inf    # MiB, of a process of its own
+    memory_limit: float = np.inf    # MiB, of the worker process
 
 
 def check_sizes(request: Any, settings: PlannerSettings) -> None:
-    """`RbdError` where lists of a request, or of a message with its fields, are too long, before they are read; all
-    others are read as far as they are right.
+    """Raise `RbdError` for too long lists of a request, or of a message with its fields, before they are read. Other
+    lists are bounded by the later checks.
     """
     for field, most, what in (
             ("waypoints", settings.most_waypoints, " (parameter 'waypoint_limit')"),
@@ -95,7 +95,7 @@ def check_sizes(request: Any, settings: PlannerSettings) -> None:
 
 def planning_task(request: MotionRequest, settings: PlannerSettings, coordinates: Coordinates,
                   present: Callable[[], tuple[Array, Array]]) -> PlanningTask:
-    """The request in model order; `present` answers with the robot's (q, v), or raises `RbdError`."""
+    """The request in model order; `present` returns the robot's (q, v), or raises `RbdError`."""
     names = tuple(request.name)
     order = coordinates.indices("name", names)
     missing = [name for name in coordinates.names if name not in names]
@@ -151,13 +151,13 @@ def _loaded(request: MotionRequest, settings: PlannerSettings) -> RobotModel:
 
 
 def _duration(request: MotionRequest) -> float | tuple[float, float] | None:
-    given, low, high = (_time(field, getattr(request, field)) for field in (
+    duration, low, high = (_time(field, getattr(request, field)) for field in (
         "duration", "shortest_duration", "longest_duration"))
-    if given:
+    if duration:
         if low or high:
             field = "shortest_duration" if low else "longest_duration"
-            raise RbdError(f"duration is {given:g} s, so {field} is not read: expected 0 for one of them")
-        return given
+            raise RbdError(f"duration is {duration:g} s, so {field} is not read: expected 0 for one of them")
+        return duration
     if not low and not high:
         return None
     if high and not low < high:
@@ -176,35 +176,35 @@ def _objective(request: MotionRequest, free: bool) -> dict[str, float]:
             raise unknown_name("name in `objective`:", name, WEIGHED)
         if name in names[:i]:
             raise RbdError(f"objective: '{name}' is listed twice, expected each name once")
-    given = numbers("weight", names, request.weight) if np.size(request.weight) else np.ones(len(names))
-    if given.min() < 0.0 or not given.any():
-        raise RbdError(f"weight is {given.tolist()}, expected numbers that are not negative, one of them positive")
-    return dict(zip(names, given.tolist(), strict=True))
+    weights = numbers("weight", names, request.weight) if np.size(request.weight) else np.ones(len(names))
+    if weights.min() < 0.0 or not weights.any():
+        raise RbdError(f"weight is {weights.tolist()}, expected numbers that are not negative, one of them positive")
+    return dict(zip(names, weights.tolist(), strict=True))
 
 
 def _limits(request: MotionRequest, names: Sequence[str], order: NDArray[np.intp], own: MotionLimits) -> MotionLimits:
-    """The narrower ones of the request's and the node's."""
-    found: dict[str, Any] = {}
+    """The narrower of the request's and the node's limits."""
+    narrowed: dict[str, Any] = {}
     for field, kind in LIMITS.items():
-        given = np.asarray(getattr(request, field), dtype=np.float64)
+        wanted = np.asarray(getattr(request, field), dtype=np.float64)
         present = getattr(own, kind)
-        if not given.size:
-            found[kind] = present
+        if not wanted.size:
+            narrowed[kind] = present
             continue
-        if given.shape != (len(names),):
-            raise RbdError(f"{field} has {given.size} numbers for {len(names)} names, expected one per name (or none, "
+        if wanted.shape != (len(names),):
+            raise RbdError(f"{field} has {wanted.size} numbers for {len(names)} names, expected one per name (or none, "
                            "for the node's limits)")
         signed = kind.startswith("position")
-        wrong = np.isnan(given) if signed else ~(given > 0.0)
+        wrong = np.isnan(wanted) if signed else ~(wanted > 0.0)
         if wrong.any():
             i = int(np.argmax(wrong))
-            raise RbdError(f"{field} of joint '{names[i]}' is {given[i]:g}, expected a "
+            raise RbdError(f"{field} of joint '{names[i]}' is {wanted[i]:g}, expected a "
                            + ("number, inf where there is no limit" if signed else "positive number"))
         values = np.empty(len(names))
-        values[order] = given
+        values[order] = wanted
         narrower = np.maximum if kind == "position_lower" else np.minimum
-        found[kind] = values if present is None else narrower(values, present)
-    return MotionLimits(**found)
+        narrowed[kind] = values if present is None else narrower(values, present)
+    return MotionLimits(**narrowed)
 
 
 def _fraction(i: int, value: float) -> float:

@@ -1,4 +1,4 @@
-"""Parameters of the motion planner, and what follows from them: models and limits."""
+"""Parameters of the motion planner, and the models and limits derived from them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ PLANNER_TABLE: Table = (
 
 @dataclass(frozen=True, kw_only=True)
 class PlannerSettings:
-    """Validated parameters. unloaded, model: with the friction that counts, without and with the load."""
+    """Validated parameters. unloaded, model: with the selected friction, without and with the load."""
 
     unloaded: RobotModel
     model: RobotModel
@@ -64,7 +64,7 @@ class PlannerSettings:
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> PlannerSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(PLANNER_TABLE, values)
         order = joint_order(values["joints"], model)[2]
         friction = FrictionTerms.from_values(values)

@@ -1,9 +1,9 @@
-"""A trajectory timed anew, so that the efforts of its path stay within their limits.
+"""Retiming of a trajectory, so that the efforts along its path stay within their limits.
 
-The path is that of the trajectory, interpolated as joint_trajectory_controller does; its fastest timing is that of
-`time_optimal` with the velocity limits, the effort limits and the largest velocity and acceleration that each joint has
-in the trajectory. Its acceleration jumps, which points cannot follow: so the way along the path is averaged over
-`WINDOW` s, and what is still beyond a limit between the points is slowed down as a whole.
+The path is interpolated as by joint_trajectory_controller. The fastest timing is that of `time_optimal` with the
+velocity limits, the effort limits, and each joint's largest velocity and acceleration in the trajectory. Its
+acceleration jumps, which points cannot represent: the path parameter is therefore averaged over `WINDOW` s, and the
+whole motion is slowed down if a limit is still exceeded between the points.
 """
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .sampled import interpolated
 
 Array = NDArray[np.float64]
 PERIOD = 0.01          # s between points
-WINDOW = 4 * PERIOD    # s, over which the way along the path is averaged
-REST = 1e-3            # rad/s or m/s at both ends
-AWAY = 2e-3            # rad or m by which the path may be off, where it has corners
+WINDOW = 4 * PERIOD    # s, averaging window of the path parameter
+REST = 1e-3            # rad/s or m/s: largest velocity at both ends
+AWAY = 2e-3            # rad or m: largest deviation from a path with corners
 STEPS = 400            # parts of the path
-SLOWEST = 20.0         # times as slow as the fastest timing; slower is not tried
-KEPT = 1.0 - 1e-4      # share of a limit
-ROUNDING = 1e-6        # of a limit
-STILL = 1e-6           # rad/s, m/s and per s: what is less is no motion
+SLOWEST = 20.0         # largest slowdown relative to the fastest timing
+KEPT = 1.0 - 1e-4      # used share of a limit
+ROUNDING = 1e-6        # share of a limit, for rounding
+STILL = 1e-6           # rad/s, m/s and per s: smaller values count as no motion
 
 
 class Timed(NamedTuple):
@@ -43,7 +43,7 @@ class Timed(NamedTuple):
 
 
 def exceeds(model: RobotModel, effort: Array, points: Timed, smoothing: float) -> bool:
-    """Whether efforts (nv,) or velocities are beyond their limits, at the points or between them."""
+    """Whether velocities or efforts (limits: `effort` (nv,)) exceed their limits, at the points or between them."""
     _, _, v, _ = interpolated(*points)
     fastest = np.where(model.velocity_limit > 0.0, model.velocity_limit, np.inf)
     return bool(np.any(np.abs(v) > fastest * (1.0 + ROUNDING))) or worst_share(model, effort, points,
@@ -51,15 +51,15 @@ def exceeds(model: RobotModel, effort: Array, points: Timed, smoothing: float) -
 
 
 def worst_share(model: RobotModel, effort: Array, points: Timed, smoothing: float) -> float:
-    """Of the effort limits (nv,), with the model's friction, at the points and between them."""
+    """Largest ratio of effort to its limit (nv,), with the model's friction, at the points and between them."""
     _, q, v, a = interpolated(*points)
     tau = inverse_dynamics(model, q, v, a) + friction_effort(model, v, smoothing)
     return float((np.abs(tau) / effort).max())
 
 
 def retimed(model: RobotModel, effort: Array, points: Timed, smoothing: float, faster: bool) -> Timed:
-    """The same path, start and goal at rest, within the effort limits (nv,). faster: as fast as possible; else it lasts
-    at least as long as before. `RbdError` where that cannot be, or the trajectory is not of this kind.
+    """The path timed within the effort limits (nv,), from rest to rest. faster: as fast as possible; else at least as
+    long as before. Raises `RbdError` if impossible, or if the trajectory does not start and end at rest.
     """
     if len(points.time) < 2:
         raise RbdError("it has one point only")
@@ -73,27 +73,27 @@ def retimed(model: RobotModel, effort: Array, points: Timed, smoothing: float, f
                           acceleration=np.where(most_a > STILL, most_a, np.inf), effort=effort)
     timed = time_optimal(model, _evenly(points), limits=limits, smoothing=smoothing, grid=STEPS)
     _check_path(timed, points)
-    found = _smooth(timed)
-    slower = 1.0 if faster else max((points.time[-1] - points.time[0]) / found.time[-1], 1.0)
+    smooth = _smooth(timed)
+    slower = 1.0 if faster else max((points.time[-1] - points.time[0]) / smooth.time[-1], 1.0)
     allowed = limits.checked(model)
     while True:
-        tried = _slowed(found, slower)
-        _, _, v, a = interpolated(*tried)
-        over = max(worst_share(model, effort, tried, smoothing), float((np.abs(v) / allowed.velocity).max()))
+        candidate = _slowed(smooth, slower)
+        _, _, v, a = interpolated(*candidate)
+        over = max(worst_share(model, effort, candidate, smoothing), float((np.abs(v) / allowed.velocity).max()))
         if over <= KEPT:
-            return tried._replace(time=tried.time + points.time[0])
+            return candidate._replace(time=candidate.time + points.time[0])
         slower *= float(np.clip(np.sqrt(over), 1.003, 1.1))
         if slower > SLOWEST:
             raise RbdError("its path takes all of an effort limit even when moving slowly")
 
 
 def _evenly(points: Timed) -> Array:
-    """Positions along the path, about evenly far from each other, on the curve itself."""
+    """Positions on the path, about equally spaced."""
     t, q, _, _ = interpolated(*points)
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
     if way[-1] <= STILL:
         raise RbdError("it does not move")
-    way, first = np.unique(way, return_index=True)    # without standing still
+    way, first = np.unique(way, return_index=True)    # without segments at rest
     return _positions(points, np.interp(np.linspace(0.0, way[-1], STEPS // 2 + 1), way, t[first]))
 
 
@@ -102,17 +102,17 @@ def _positions(points: Timed, t: Array) -> Array:
     first, last = (Waypoint(0.0, points.q[k], points.v[k], points.a[k]) for k in (i, i + 1))
     c = segment(first, last, (points.time[i + 1] - points.time[i])[:, None])
     tau = (t - points.time[i])[:, None]
-    found = c[-1]
+    values = c[-1]
     for row in c[-2::-1]:
-        found = found * tau + row
-    return np.asarray(found)
+        values = values * tau + row
+    return np.asarray(values)
 
 
 def _check_path(timed: TimedPath, points: Timed) -> None:
-    """`RbdError` where the smooth path is away from the given one: at corners and where it turns back."""
-    _, given, _, _ = interpolated(*points)
+    """Raise `RbdError` if the smooth path deviates from the given one, at corners and reversals."""
+    _, original, _, _ = interpolated(*points)
     smooth = timed.along(np.linspace(0.0, 1.0, 4 * STEPS + 1))[0]
-    for part in np.array_split(given, max(len(given) // 200, 1)):
+    for part in np.array_split(original, max(len(original) // 200, 1)):
         nearest = np.linalg.norm(part[:, None] - smooth, axis=2).argmin(axis=1)
         distance = np.minimum(*(_to_segment(part, smooth[k], smooth[k + 1]) for k in (
             np.maximum(nearest - 1, 0), np.minimum(nearest, len(smooth) - 2))))
@@ -121,7 +121,7 @@ def _check_path(timed: TimedPath, points: Timed) -> None:
 
 
 def _to_segment(p: Array, a: Array, b: Array) -> Array:
-    """Distances (N,) of points from straight lines between others, (N, nv) each."""
+    """Distances (N,) of points p from the segments a–b, (N, nv) each."""
     way = b - a
     share = np.clip(((p - a) * way).sum(axis=1) / np.maximum((way**2).sum(axis=1), 1e-300), 0.0, 1.0)
     distance: Array = np.linalg.norm(p - a - share[:, None] * way, axis=1)
@@ -129,8 +129,8 @@ def _to_segment(p: Array, a: Array, b: Array) -> Array:
 
 
 def _smooth(timed: TimedPath) -> Timed:
-    """Points of the timing, averaged over the window, which is added to the duration."""
-    from scipy.interpolate import CubicHermiteSpline    # here: nodes that plan nothing need 20 MB less
+    """Points of the timing, averaged over `WINDOW`, which is added to the duration."""
+    from scipy.interpolate import CubicHermiteSpline    # local import: saves 20 MB in nodes without planning
 
     T = timed.duration
     s = CubicHermiteSpline(timed.times, np.linspace(0.0, 1.0, len(timed.times)), timed.speeds)    # exact: parabolas
@@ -140,7 +140,7 @@ def _smooth(timed: TimedPath) -> Timed:
 
     def spread(function: object, after: float, order: int, at: Array) -> Array:
         inside: Array = np.asarray(function(np.clip(at, 0.0, T)))    # type: ignore[operator]
-        if order == 0:    # ∫s, which goes on with 1 after the end
+        if order == 0:    # ∫s, which continues with 1 after the end
             return inside + np.maximum(at - T, 0.0)
         return np.where(at > T, after, np.where(at < 0.0, 0.0, inside))
 
@@ -156,5 +156,5 @@ def _smooth(timed: TimedPath) -> Timed:
 
 
 def _slowed(points: Timed, factor: float) -> Timed:
-    """The same motion, that much slower, with as many points more."""
+    """The motion slowed down by `factor`, with proportionally more points."""
     return Timed(points.time * factor, points.q, points.v / factor, points.a / factor**2)

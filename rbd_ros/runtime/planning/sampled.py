@@ -1,4 +1,4 @@
-"""Points of a motion for joint_trajectory_controller and the like, and how it moves between them."""
+"""Points of a motion for joint_trajectory_controller and similar ones, and their interpolation."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -23,8 +23,8 @@ class Points(NamedTuple):
 
 
 def sampled(motion: Any, period: float) -> Points:
-    """Of a motion from rest to rest with `duration` and `effort(t)`: points at even times, no farther apart than
-    `period`. The first and last velocities are exactly 0, as joint_trajectory_controller demands of the last.
+    """Equidistant points, at most `period` apart, of a motion from rest to rest with `duration` and `effort(t)`. The
+    first and last velocities are exactly 0; joint_trajectory_controller requires it of the last.
     """
     count = max(int(np.ceil(motion.duration / period - 1e-9)), 1) + 1
     t = np.linspace(0.0, motion.duration, count)
@@ -34,16 +34,16 @@ def sampled(motion: Any, period: float) -> Points:
 
 
 def interpolated(t: Array, q: Array, v: Array | None, a: Array | None) -> tuple[Array, Array, Array, Array]:
-    """Times (M,), positions, velocities and accelerations (M, nv) between points, as the controller interpolates."""
+    """Times (M,), positions, velocities and accelerations (M, nv) between points, interpolated as by the controller."""
     first = Waypoint(0.0, q[:-1], None if v is None else v[:-1], None if a is None else a[:-1])
     last = Waypoint(0.0, q[1:], None if v is None else v[1:], None if a is None else a[1:])
     T = np.diff(t)
     c = segment(first, last, T[:, None])    # (degree + 1, segments, nv)
     s = T[:, None] * np.linspace(0.0, 1.0, BETWEEN + 1)    # (segments, samples), both ends: accelerations may jump
     powers = np.stack([s**i for i in range(len(c))])
-    found = []
+    derivatives = []
     for d in range(3):
         i = np.arange(d, len(c))
         factors = np.ones(len(i)) if d == 0 else i if d == 1 else i * (i - 1.0)
-        found.append(np.einsum("i,isk,isj->skj", factors, powers[:len(i)], c[d:]).reshape(-1, q.shape[1]))
-    return (t[:-1, None] + s).ravel(), found[0], found[1], found[2]
+        derivatives.append(np.einsum("i,isk,isj->skj", factors, powers[:len(i)], c[d:]).reshape(-1, q.shape[1]))
+    return (t[:-1, None] + s).ravel(), derivatives[0], derivatives[1], derivatives[2]

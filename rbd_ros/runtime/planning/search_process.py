@@ -1,7 +1,7 @@
-"""Searches in a process of their own, kept warm: it can be ended whatever it is doing, and its memory is bounded.
+"""Motion searches in a warm worker process, which can be killed at any time and has bounded memory.
 
-A fresh interpreter, as a fork of a process with threads may hang. Both sides talk over a pair of sockets: the parent
-sends tasks and `None` (stop), the worker answers. A worker whose parent has ended, however, ends at once.
+The worker is a fresh interpreter, because a fork of a process with threads may hang. Parent and worker communicate
+over a pair of sockets: the parent sends tasks and `None` (stop), the worker answers. A worker ends with its parent.
 """
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from ...core.motion.optimization import Progress
 from .motion_planner import CANCELLED, Figures, MotionPlanner, Plan, warm_up
 from .motion_request import PlanningTask
 
-LOOK = 0.02           # s between two looks whether anybody still wants the answer
-GRACE = 1.0           # s in which a search that is stopped may end by itself
-LATE, LATER = 5.0, 1.1    # s, and times its time limit, after which it is ended
-TOLD = 0.02           # s between two reports
+LOOK = 0.02           # s between two checks of cancellation
+GRACE = 1.0           # s for a stopped search to end by itself
+LATE, LATER = 5.0, 1.1    # s, and multiple of its time limit, after which a search is killed
+TOLD = 0.02           # s between two progress reports
 MIB = 2**20
 
 
@@ -45,28 +45,28 @@ class _Worker(NamedTuple):
 
 
 class SearchProcess:
-    """Searches for a model's motions, one at a time, in a process that is started anew where one had to be ended."""
+    """Searches for motions of a model, one at a time, in a worker process that is restarted after it was killed."""
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
-        self._lock = threading.Lock()    # of the worker
+        self._lock = threading.Lock()    # guards the worker
         self._closed = False
         self._worker, self._warm = self._started(), False
 
     @property
     def pid(self) -> int:
-        """Of the present worker."""
+        """Process id of the present worker."""
         return self._worker.process.pid
 
     def close(self) -> None:
-        """End it, whatever it is doing; a search in another thread is cancelled."""
+        """Kill the worker; a search in another thread is cancelled."""
         with self._lock:
             self._closed = True
             self._worker.end()
 
     def ready(self, gone: Callable[[], bool] = lambda: False) -> bool:
-        """Whether it waits for tasks; it takes seconds to get there, minutes where kernels are compiled. False where
-        `gone()` became true, or it was closed, meanwhile; `RbdError` where it ends by itself.
+        """Wait until the worker is ready for tasks: seconds, or minutes if kernels are compiled. False if `gone()`
+        became true, or `close` was called; raises `RbdError` if the worker ends by itself.
         """
         if self._worker.process.poll() is not None:
             self._renew()
@@ -81,8 +81,8 @@ class SearchProcess:
 
     def search(self, task: PlanningTask, tell: Callable[[Progress], None] = lambda progress: None,
                gone: Callable[[], bool] = lambda: False) -> Plan:
-        """As `MotionPlanner.search`, with figures in place of the motion; `cancelled` once `gone()` is true. `RbdError`
-        where it takes much longer than its time limit, or more memory than its limit.
+        """`MotionPlanner.search` with figures in place of the motion; `cancelled` once `gone()` is true. Raises
+        `RbdError` if the search far exceeds its time limit, or exceeds its memory limit.
         """
         if not self.ready(gone):
             return CANCELLED
@@ -91,10 +91,10 @@ class SearchProcess:
             self._worker.connection.send((pickle.dumps(task.model), replace(task, model=None)))    # type: ignore[arg-type]
             while True:
                 if self._worker.connection.poll(LOOK):
-                    found = _unwrapped(self._worker.connection.recv())
-                    if isinstance(found, Plan):
-                        return found
-                    tell(found)
+                    answer = _unwrapped(self._worker.connection.recv())
+                    if isinstance(answer, Plan):
+                        return answer
+                    tell(answer)
                 if not stopped and gone():
                     self._worker.connection.send(None)
                     until, stopped = min(until, time.monotonic() + GRACE), True
@@ -109,7 +109,7 @@ class SearchProcess:
             return CANCELLED
 
     def _lost(self) -> None:
-        """Start anew after the worker has ended; `RuntimeError` unless it was closed."""
+        """Restart after the worker has ended; raises `RuntimeError` unless it was closed."""
         if not self._closed:
             code = self._worker.end()
             self._renew()
@@ -125,10 +125,10 @@ class SearchProcess:
         ours, theirs = Pipe()
         path = json.dumps(sys.path)
         code = f"import sys; sys.path[:] = {path}; from {__name__} import serve; serve({theirs.fileno()})"
-        with theirs:    # in a session of its own: Ctrl-C in a terminal is for the node
+        with theirs:    # in a new session: Ctrl-C in a terminal is for the node
             process = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()], start_new_session=True,
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        with contextlib.suppress(OSError):    # whoever waits for it learns that it has ended
+        with contextlib.suppress(OSError):    # the waiting thread detects the ended worker
             ours.send((pickle.dumps(self._model), None))
         return _Worker(process, ours)
 
@@ -144,7 +144,7 @@ def _unwrapped(answer: Any) -> Any:
 # ---- the worker
 
 def serve(descriptor: int) -> None:
-    """Search for what comes over the socket, until the other end is closed."""
+    """Worker: process tasks from the socket until its other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(descriptor)
     tasks: queue.SimpleQueue[tuple[bytes, PlanningTask | None]] = queue.SimpleQueue()
@@ -176,7 +176,7 @@ def serve(descriptor: int) -> None:
     while True:
         packed, task = tasks.get()
         try:
-            if packed != kept:    # the same object again: `own_code` knows robots by that
+            if packed != kept:    # keep the same object: `own_code` identifies robots by it
                 kept, model = packed, pickle.loads(packed)
             answer: Any = _warmed(model) if task is None else _searched(replace(task, model=model), progress)
         except RbdError as error:
@@ -203,7 +203,7 @@ def _searched(task: PlanningTask, progress: Callable[[Progress], bool]) -> Plan:
 
 @contextlib.contextmanager
 def _bounded(limit: float) -> Any:
-    """At most so much more memory (MiB) than now; as it was, where the system knows no such limit."""
+    """Context manager: limit the growth of memory (MiB); no limit on systems without support."""
     try:
         import resource
         with open("/proc/self/status", encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""One search at a time, in the order in which they were asked for."""
+"""Queue of searches: one at a time, in the order of the requests."""
 from __future__ import annotations
 
 import threading
@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-PAUSE = 0.05    # s between two looks whether who waits still wants his turn
+PAUSE = 0.05    # s between two checks of cancellation
 
 
 class Turns:
-    """Threads that take turns."""
+    """Fair lock: threads take turns in the order of their calls."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -18,12 +18,12 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many wait or have their turn."""
+        """Number of threads that wait or have their turn."""
         return len(self._waiting)
 
     @contextmanager
     def turn(self, gone: Callable[[], bool]) -> Iterator[bool]:
-        """Within: this thread's turn, True; or False, where `gone()` became true before it came."""
+        """Context of this thread's turn: True; False if `gone()` became true before the turn came."""
         ticket = object()
         with self._changed:
             self._waiting.append(ticket)

@@ -1,4 +1,4 @@
-"""Forces of the unilateral and compliant contacts of a simulated robot: for messages, and as wrenches on links."""
+"""Forces of unilateral and compliant contacts of a simulated robot: for messages, and as wrenches on links."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 class ContactForces:
-    """Of one simulator: contacts as declared; impulses are summed from one message to the next."""
+    """Contact forces of one simulator: contacts in declared order; impulses are summed between messages."""
 
     def __init__(self, model: RobotModel, simulator: Any, contacts: Sequence[Any]) -> None:
         self._model, self._simulator, self._contacts = model, simulator, contacts
@@ -25,23 +25,23 @@ class ContactForces:
         self.forget()
 
     def forget(self) -> None:
-        """The state was set from outside."""
+        """Reset the sums after the state was set from outside."""
         self._impulses = np.zeros((len(self._contacts), 3))
 
     def stepped(self) -> None:
-        """A step was made."""
+        """Account for a simulation step."""
         if self._hits:
             self._impulses += [state.impulse for state in self._simulator.contacts]
 
     def take(self) -> tuple[ContactState, ...]:
-        """The contacts after the last step, with the impulses since they were taken last."""
+        """The contacts after the last step, with the impulses since the last call."""
         impulses, self._impulses = self._impulses, np.zeros_like(self._impulses)
         return tuple(state._replace(impulse=impulse)
                      for state, impulse in zip(self._simulator.contacts, impulses, strict=True))
 
     def wrenches(self, q: Array, step: float) -> Array:
-        """What acted on the links in the last step of this length (nb, 6), as `external_wrenches`; impacts as the mean
-        force of the step.
+        """Contact wrenches on the links (nb, 6) in the last step of length `step`, as `external_wrenches`; impacts as
+        the mean force of the step.
         """
         model = self._model
         poses = forward_kinematics(model, q)

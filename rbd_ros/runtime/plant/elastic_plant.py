@@ -23,10 +23,9 @@ Array = NDArray[np.float64]
 class ElasticPlant(Plant):
     """A `Plant` that takes efforts of the motors behind the gears (nm,), named as in `Actuation.motor_names`.
 
-    In commands they come in the order of parameter `joints`, then the second motors in the same order. The limits of
-    motors are those of their joints. Brakes are at the motors, as in real arms: the links go on swinging on their
-    springs. Raises `RbdError` where the step is too long for the springs (rk4), naming the joint; on the way that is a
-    failure as any other.
+    Order of commands: motors of parameter `joints`, then the second motors in the same order. The limits of motors are
+    those of their joints. Brakes act on the motors, as in real arms: the links keep swinging on their springs. Raises
+    `RbdError`, naming the joint, if the step is too long for the springs (rk4); during `advance` this is a `failure`.
     """
 
     simulator: ElasticSimulator
@@ -49,8 +48,8 @@ class ElasticPlant(Plant):
         motors: Any = SimpleNamespace(joint_names=actuation.motor_names, mimics=(), nv=actuation.nm)
         self._names = JointMap(motors, extra=False)
         self._order = np.argsort(self.motor_output)
-        own = [*range(actuation.nv), *variable]
-        self._limit, self._brake_effort = settings.effort_limit[own], settings.brake_effort[own]
+        indices = [*range(actuation.nv), *variable]
+        self._limit, self._brake_effort = settings.effort_limit[indices], settings.brake_effort[indices]
 
     @property
     def size(self) -> int:
@@ -73,7 +72,7 @@ class ElasticPlant(Plant):
 
     @property
     def joint_effort(self) -> Array:
-        """Torque of the springs, as joint torque sensors measure it; of rigid joints that of the motor."""
+        """Torque of the springs, as measured by joint torque sensors; for rigid joints that of the motor."""
         torque = self.simulator.torque
         rigid = self.actuation.rigid
         torque[rigid] = self.effort[rigid]
@@ -83,12 +82,12 @@ class ElasticPlant(Plant):
         q = self.simulator.q
         try:
             self.simulator.reset(q)
-        except RbdError:    # gravity is more than a spring bears: links and motors stop where they are
+        except RbdError:    # gravity exceeds a spring's range: links and motors stop at their positions
             self.simulator.reset(q, np.zeros(self.model.nv), self.simulator.motor_position,
                                  np.zeros(self.actuation.nm))
 
     def report(self) -> dict[str, Any]:
         stiffness = self.simulator.stiffness
-        found = {f"stiffness_{name}": float(k) for name, k in zip(self.actuation.joint_names, stiffness, strict=True)
+        values = {f"stiffness_{name}": float(k) for name, k in zip(self.actuation.joint_names, stiffness, strict=True)
                  if math.isfinite(k)}
-        return super().report() | found
+        return super().report() | values

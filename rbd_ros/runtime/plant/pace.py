@@ -3,13 +3,13 @@ from __future__ import annotations
 
 
 class Patience:
-    """Whether the next state has to wait for a command that answers the last one. Times are ns of a steady clock.
+    """Decides whether the next state waits for the command that answers the last one. Times are ns of a steady clock.
 
-    It begins with a command, and ends when one does not come within `limit` ns (0: no patience at all).
+    Waiting is enabled by a command, and disabled when no command comes within `limit` ns (0: never wait).
     """
 
     def __init__(self) -> None:
-        self.waits = 0    # states that were due but had to wait
+        self.waits = 0    # number of due states that had to wait
         self._patient = self._unanswered = self._counted = False
         self._since = 0
 
@@ -17,13 +17,13 @@ class Patience:
         self._unanswered, self._counted, self._since = self._patient, False, now
 
     def commanded(self, answers: bool = True) -> None:
-        """A command came; `answers`: whether it belongs to the last state."""
+        """Take a command; `answers`: whether it answers the last state."""
         self._patient = True
         if answers:
             self._unanswered = False
 
     def waiting(self, now: int, limit: float) -> bool:
-        """Asked when the next state is due."""
+        """Whether to delay the next state, which is due."""
         if self._unanswered and now - self._since >= limit:
             self._patient = self._unanswered = False
         if self._unanswered and not self._counted:
@@ -38,8 +38,8 @@ class Patience:
 class Pace:
     """Step k is due at `origin + k · period`, so that delays do not add up.
 
-    period: ns of real time per step. tolerance: ns; a delivery later than that after its deadline is a miss.
-    After a delay of more than `give_up` ns the schedule moves (counted in `skips`) instead of being caught up with.
+    period: ns of real time per step. tolerance: ns after the deadline from which a delivery counts as a miss. After a
+    delay of more than `give_up` ns the schedule is shifted (counted in `skips`) instead of catching up.
     """
 
     def __init__(self, period: float, tolerance: float, give_up: float = 2.5e8) -> None:
@@ -48,7 +48,7 @@ class Pace:
         self._origin = 0.0
 
     def start(self, now: int, steps: int = 0) -> None:
-        """`steps` are done and due now."""
+        """Start the schedule: `steps` are done and due now."""
         self._origin = now - steps * self.period
 
     def due(self, now: int, done: int) -> int:
@@ -63,6 +63,6 @@ class Pace:
         return max(self._origin + step * self.period - now, 0.0)
 
     def delivered(self, now: int, step: int) -> None:
-        """The result of this step has just been delivered: count it if it is late."""
+        """Record the delivery of this step's result, and count it if late."""
         if now - self._origin - step * self.period > self.tolerance:
             self.misses += 1

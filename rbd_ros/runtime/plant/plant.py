@@ -1,4 +1,4 @@
-"""The simulated robot of the simulator node, without ROS: commands in, motion in steps, invalid input rejected."""
+"""The simulated robot of the simulator node, without ROS: validation of commands, motion in steps."""
 from __future__ import annotations
 
 from collections import Counter
@@ -25,24 +25,24 @@ from .contact_forces import ContactForces
 from .simulator_settings import SimulatorSettings
 
 Array = NDArray[np.float64]
-LATE = 4       # periods: libfranka, too, bears three lost packets
-SLOW = 1e-2    # rad/s or m/s: brakes of a simulation in which friction creeps hold from there on
+LATE = 4       # periods: libfranka, too, tolerates three lost packets
+SLOW = 1e-2    # rad/s or m/s: speed below which brakes count as holding if joints creep under friction
 
 
 class ConstraintForces(NamedTuple):
-    """Multipliers (m,), N or N m, and how far the constraints are violated (m,), m or rad."""
+    """Multipliers (m,), N or N m, and constraint violations (m,), m or rad."""
 
     force: Array
     residual: Array
 
 
 class Plant:
-    """A simulated robot that is commanded. Arrays are in model order; `time` (s) is that since the last reset.
+    """A simulated robot with commands. Arrays are in model order; `time` (s) is that since the last reset.
 
-    Brakes hold the joints while nobody commands them (`timeout_action: brake`), until the stamp, `stamp_origin` (s) +
-    `time`, reaches `brakes_until`, and after a stop by itself: `reflex` says why, until `reset`. Where the simulation
-    fails, `failure` says why, and the robot stands still where it was until `reset`. simulator: what moves it, by
-    default our own `Simulator`; any object with its `q`, `v`, `brakes`, `creeps`, `step` and `reset`.
+    Brakes hold the joints while there are no commands (`timeout_action: brake`), until the stamp (`stamp_origin` (s) +
+    `time`) reaches `brakes_until`, and after a protective stop: `reflex` is its reason, until `reset`. If the
+    simulation fails, `failure` is the reason, and the robot stands still until `reset`. simulator: by default
+    `Simulator`; any object with its `q`, `v`, `brakes`, `creeps`, `step` and `reset`.
     """
 
     def __init__(self, model: RobotModel, settings: SimulatorSettings, simulator: Any = None) -> None:
@@ -56,12 +56,12 @@ class Plant:
             constraints=settings.constraints if settings.constraints.size else None, contacts=settings.contacts)
         self._contacts = ContactForces(settings.plant, self.simulator, settings.contacts) if settings.contacts else None
         self._names = JointMap(model, extra=False)
-        self.effort = np.zeros(self.size)    # of the drives by command, in the next step
+        self.effort = np.zeros(self.size)    # commanded effort of the drives in the next step
         self.reset()
 
-    # ---- what is commanded: the joints here, the motors in a subclass
+    # ---- commanded coordinates: the joints here, the motors in a subclass
 
-    motor_names: tuple[str, ...] = ()    # of motors with a motion of their own, in the order of commands
+    motor_names: tuple[str, ...] = ()    # motors with their own coordinates, in the order of commands
 
     @property
     def size(self) -> int:
@@ -88,11 +88,11 @@ class Plant:
 
     @property
     def joint_effort(self) -> Array:
-        """Effort (nv,) in the joint state: that of the drives."""
+        """Effort (nv,) of the drives, for the joint state."""
         return self.effort + self.compensation()
 
     def compensation(self) -> Array:
-        """Effort (nv,) that the robot's own controller adds to the command while the drives are on."""
+        """Effort (nv,) added to the command by the robot's own controller while the drives are on."""
         s, q, v = self.settings, np.array(self.simulator.q), np.array(self.simulator.v)
         effort = np.zeros(self.model.nv)
         if self._off:
@@ -106,11 +106,11 @@ class Plant:
         return effort
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, stamp_origin: float = 0.0) -> None:
-        """Time zero in the given state, by default that of the settings; commands and wrenches are forgotten."""
+        """Reset to time zero in the given state, by default that of the settings; forget commands and wrenches."""
         s = self.settings
-        given = q is not None
-        self.simulator.reset(q if given else s.initial_position,
-                             v if v is not None else np.zeros(self.model.nv) if given else s.initial_velocity)
+        explicit = q is not None
+        self.simulator.reset(q if explicit else s.initial_position,
+                             v if v is not None else np.zeros(self.model.nv) if explicit else s.initial_velocity)
         self.steps, self.stamp_origin, self.failure = 0, stamp_origin, ""
         if self._contacts is not None:
             self._contacts.forget()
@@ -120,11 +120,11 @@ class Plant:
         self._wrenches: Array | None = None
         self._timed_out, self.reflex = False, ""
         self.effort = self._supervised = np.zeros(self.size)
-        self._supervised_step, self.delayed = 0, 0.0    # s by which simulated time fell behind since then
+        self._supervised_step, self.delayed = 0, 0.0    # s by which simulated time fell behind since that step
         self.simulator.brakes, self._engaged = None, False
 
     def warm_up(self) -> None:
-        """Load or compile what a step calls."""
+        """Load or compile the code of a step."""
         simulator = self.simulator
         q, v = simulator.q, simulator.v
         simulator.step(self.effort)
@@ -146,20 +146,20 @@ class Plant:
     def on_commands(self, values: ArrayLike) -> Verdict:
         """Take efforts in the order of `command_names`."""
         try:
-            given = as_array(values)
-            if given.shape != (self.size,):
-                raise Rejected("wrong_size", f"command has {given.size} efforts, expected {self.size}: "
+            efforts = as_array(values)
+            if efforts.shape != (self.size,):
+                raise Rejected("wrong_size", f"command has {efforts.size} efforts, expected {self.size}: "
                                              f"{', '.join(self.command_names)}")
-            if not all_finite(given):
-                name = self.command_names[worst(given)]
+            if not all_finite(efforts):
+                name = self.command_names[worst(efforts)]
                 raise Rejected("non_finite", f"effort of joint '{name}' is not finite")
-            self._accept(self.in_model_order(given))
+            self._accept(self.in_model_order(efforts))
         except Rejected as error:
             return self.rejections.add(error)
         return TAKEN
 
     def on_named_commands(self, names: Sequence[str], efforts: ArrayLike) -> Verdict:
-        """Take efforts by name, every one in any order."""
+        """Take the efforts of all names, in any order."""
         try:
             if not self._names.update(names):
                 raise Rejected("unknown_joint", f"none of the joints {list(names)} belongs to the robot; its joints: "
@@ -189,7 +189,7 @@ class Plant:
     # ---- motion
 
     def advance(self, steps: int) -> bool:
-        """Move on by `steps`; False if the simulation fails on the way (it then stands still, time goes on)."""
+        """Advance by `steps`; False if the simulation fails (the robot then stands still while time advances)."""
         s, before = self.settings, self.failure
         for _ in range(steps):
             self._expire(s)
@@ -214,13 +214,14 @@ class Plant:
 
     @property
     def _off(self) -> bool:
-        """Whether the drives are off: by a stop, or because nobody commands them."""
+        """Whether the drives are off, by a stop or for lack of commands."""
         left_alone = self.settings.brakes and (self._command is None or self._timed_out)
         return left_alone or bool(self.reflex)
 
     def _supervise(self, s: SimulatorSettings) -> None:
-        """What the robot's own controller makes of commands and of its speed, once per period. A command that comes
-        late may have changed for as long, over LATE periods at most, and in real time that simulated time is behind.
+        """Protective stop of the robot's own controller, checked once per period: command rate and velocity. The rate
+        of a late command is taken over the time since the last one, at most LATE periods, plus the real time by which
+        simulated time is behind.
         """
         if self.reflex or self.failure:
             return
@@ -241,7 +242,7 @@ class Plant:
                 return
 
     def stand_still(self) -> None:
-        """Stop where the robot is; at a soft stop that gave way, where it begins."""
+        """Stop at the present position, clipped to the position limits if a soft stop was compressed."""
         q = self.simulator.q
         if self.settings.position_limits:
             q = np.clip(q, self.model.position_lower, self.model.position_upper)
@@ -271,9 +272,9 @@ class Plant:
             self.counts["failures"] += 1
 
     def constraint_forces(self) -> ConstraintForces | None:
-        """Forces and violation of every constraint at the present state, under the effort that acts, viscous and
-        sliding friction and external wrenches. None without constraints, and while brakes hold or the pose is
-        singular; what joint stops and sticking joints do to the forces is left out.
+        """Forces and violations of all constraints in the present state, under the acting effort, viscous and Coulomb
+        friction and external wrenches. None without constraints, while brakes hold, or in a singular pose. The
+        influence of joint stops and sticking joints on the forces is neglected.
         """
         simulator, constraints = self.simulator, self.settings.constraints
         if not constraints.size or self.braked or self.failure:
@@ -281,10 +282,10 @@ class Plant:
         model, q, v = simulator.model, simulator.q, simulator.v
         effort = self.effort - model.damping * v - model.friction * np.sign(v)
         try:
-            found = constrained_forward_dynamics(model, constraints, q, v, effort, external_wrenches=self._wrenches)
+            dynamics = constrained_forward_dynamics(model, constraints, q, v, effort, external_wrenches=self._wrenches)
         except RbdError:
             return None
-        return ConstraintForces(found.multipliers, constraint_values(model, constraints, q))
+        return ConstraintForces(dynamics.multipliers, constraint_values(model, constraints, q))
 
     def contact_forces(self) -> tuple[ContactState, ...] | None:
         """Unilateral and compliant contacts, with the impulses since the last call. None without any, and after a
@@ -294,13 +295,13 @@ class Plant:
             return None
         try:
             return self._contacts.take()
-        except RbdError:    # no closest points: the next step says so
+        except RbdError:    # no closest points: reported by the next step
             return None
 
     def sensed(self) -> Array | None:
-        """What the force-torque sensors of the settings show (n, 6): in the present state, with the mean acceleration
-        of the last step (friction, stops and brakes included), external wrenches, contacts, and forces of constraints
-        as `constraint_forces` has them. None before the first step, and where these are not known.
+        """Readings (n, 6) of the configured force-torque sensors in the present state, with the mean acceleration of
+        the last step (including friction, stops and brakes), external wrenches, contacts, and constraint forces by
+        `constraint_forces`. None before the first step, and if constraint forces are unknown.
         """
         settings, simulator = self.settings, self.simulator
         rests = bool(self.failure) or (self.braked and not simulator.v.any())
@@ -314,10 +315,10 @@ class Plant:
             if forces is None:
                 return None
             try:
-                held = constraint_wrenches(model, settings.constraints, q, forces.force)
-            except RbdError:    # beyond numbers
+                loads = constraint_wrenches(model, settings.constraints, q, forces.force)
+            except RbdError:    # overflow
                 return None
-            wrenches = held if wrenches is None else held + wrenches
+            wrenches = loads if wrenches is None else loads + wrenches
         if self._contacts is not None and not self.failure:
             touched = self._contacts.wrenches(q, settings.step)
             wrenches = touched if wrenches is None else touched + wrenches

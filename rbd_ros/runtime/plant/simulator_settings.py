@@ -24,15 +24,15 @@ from ..robot import ROBOT_TABLE, joint_order, joints_row
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, wrench_sensors
 
 Array = NDArray[np.float64]
-POSES = 50      # in which the weight of a joint without effort limit is looked at
-STOP = 50.0     # rad/s^2 or m/s^2 at which its brake stops it alone
+POSES = 50      # random poses for the gravity torque of a joint without effort limit
+STOP = 50.0     # rad/s^2 or m/s^2: deceleration of a single joint by its brake
 
 SIMULATOR_TABLE: Table = (
     *ROBOT_TABLE,
     joints_row("joints in ~/commands, in the published joint states and in all lists with one entry per joint"),
-    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, those that let go "
-              "included, or the name of a sample robot; the robot starts in the nearest state that satisfies them. "
-              "Empty: none.", read_only=True),
+    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, unilateral and "
+              "compliant ones included, or the name of a sample robot; the robot starts in the nearest state that "
+              "satisfies them. Empty: none.", read_only=True),
     Parameter("actuation_file", "string", "", "YAML file of the drives, for a robot with elastic joints: ~/commands "
               "are then motor efforts, and motor states are published on motor_states. Empty: rigid joints.",
               read_only=True),
@@ -99,9 +99,9 @@ SIMULATOR_TABLE: Table = (
 class SimulatorSettings:
     """Validated parameters; arrays (nv,) in model order. `plant`: the model as simulated.
 
-    `joints`: names in the order of parameter `joints`; `output`: indices that put an array in that order; `order`:
-    the inverse. `publish_every`: steps per joint state. `effort_limit`: inf for none. `brakes`: whether they engage
-    without commands. `reflex_rate`, `reflex_velocity`: N m/s and rad/s, inf for none.
+    `joints`: names in the order of parameter `joints`; `output`: permutation of an array to that order; `order`: its
+    inverse. `publish_every`: steps per joint state. `effort_limit`: inf for none. `brakes`: whether brakes engage
+    without commands. `reflex_rate`, `reflex_velocity`: limits of the protective stop, N m/s and rad/s, inf for none.
     """
 
     plant: RobotModel
@@ -135,7 +135,7 @@ class SimulatorSettings:
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(SIMULATOR_TABLE, values)
         joints, output, order = joint_order(values["joints"], model)
 
@@ -169,7 +169,7 @@ class SimulatorSettings:
 
 
 def _brake_effort(given: Array, limit: Array, plant: RobotModel) -> Array:
-    """Friction of the brakes: as given (-1: by default), limit: of efforts, inf for none."""
+    """Friction of the brakes. given: configured values, -1 for the default; limit: of efforts, inf for none."""
     poses = np.array([plant.random_configuration(seed) for seed in range(POSES)])
     heavy = np.abs(gravity_effort(plant, poses)).max(axis=0)
     enough = np.where(np.isfinite(limit), limit, heavy + STOP * np.diagonal(mass_matrix(plant, poses[0])))

@@ -1,4 +1,4 @@
-"""One output of a robot behind the safety filter: its settings, limits, fallback and last effort."""
+"""One output of the safety filter: its settings, limits, fallback and last effort."""
 from __future__ import annotations
 
 from collections import Counter
@@ -29,15 +29,15 @@ class SafetySettings:
 
 
 class Channel:
-    """One output: its limits, its fallback, and the last effort (n,)."""
+    """One output: limits, fallback, and last effort (n,)."""
 
     def __init__(self, settings: SafetySettings) -> None:
         self.limiter = Limiter(settings.effort_limit, settings.rate_limit)
         self.fallback: Fade[Array] = Fade(np.array(settings.fallback))
         self.output: Array | None = None
         self.counts = Counter({"saturated": 0, "rate_limited": 0})
-        self.saturated = False    # what takes part in the last output was beyond a limit
-        self.held: Array | None = None    # what the rate limit added to the last output; None: nothing
+        self.saturated = False    # whether a contribution to the last output was clipped
+        self.held: Array | None = None    # correction of the last output by the rate limit; None: none
 
     def use(self, settings: SafetySettings) -> None:
         self.limiter.use(settings.effort_limit, settings.rate_limit)
@@ -46,11 +46,11 @@ class Channel:
 
     @property
     def fading(self) -> bool:
-        """Whether limits or the fallback change."""
+        """Whether limits or the fallback are fading."""
         return self.limiter.fading or self.fallback.fading
 
     def keep(self, effort: Array) -> None:
-        """`emit` of an effort that no limit changed."""
+        """Emit an effort that needs no limit."""
         self.output, self.saturated, self.held = effort, False, None
 
     def advance(self, elapsed: float, duration: float) -> None:
@@ -66,16 +66,16 @@ class Channel:
 
     @property
     def let_down(self) -> Array:
-        """The fallback of now, within the limits."""
+        """The present fallback within the limits."""
         fade, clip = self.fallback, self.limiter.clip
         return clip(fade.new) if fade.old is None else mix(clip(fade.old), clip(fade.new), fade.share)
 
     def emit(self, effort: Array, elapsed: float, unmoved: Callable[[], Array] | None = None) -> None:
-        """Make an effort within the limits the output, `elapsed` s after the last one.
+        """Output an effort that is within the limits, `elapsed` s after the last one.
 
-        The rate limit holds back what references, fades and ramps change, never the response to the measured state: a
-        feedback that is late destabilises the arm. unmoved: the effort in this state as references, fades and ramps
-        were in the cycle before, within the limits; None: a mode that ends at once, which no limit holds back.
+        The rate limit applies to changes by references, fades and ramps, never to the response to the measured state:
+        late feedback destabilises the arm. unmoved: the effort in this state with references, fades and ramps of the
+        previous cycle, within the limits; None: a mode that ends at once, without a rate limit.
         """
         self.counts["saturated"] += self.saturated
         held, self.held = self.held, None

@@ -1,4 +1,4 @@
-"""Command of one cycle: made by laws, passed by the safety filter, sent by outputs."""
+"""Command of one cycle: computed by laws, passed by the safety filter, sent by outputs."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -12,18 +12,18 @@ Array = NDArray[np.float64]
 
 
 class Defect(str):
-    """A problem caused by a program error: its traceback."""
+    """Traceback of a program error, as a command's problem."""
 
     __slots__ = ()
 
 
 class Command(NamedTuple):
-    """effort (nv,): of the joints. rates (2, nv): its first and second time derivative, None where they are not known,
-    or are not those of this effort (limits, ramps, fades).
+    """effort (nv,): of the joints. rates (2, nv): first and second time derivative of the effort; None if unknown, or
+    if limits, ramps or fades modify the effort.
 
-    motor_effort (nm,), motors: of elastic joints, in the order of `Actuation.motor_names`; None without. motors: where
-    drives with a position loop of their own have to be; None while the output is safe. problem: why there is no command
-    of the laws in it, or of one of them; "" if nothing is wrong.
+    motor_effort (nm,), motors: of elastic joints, in the order of `Actuation.motor_names`; None without elastic joints.
+    motors: reference for drives with their own position loop; None while the output is the safe effort. problem: why
+    the command of one or all laws is missing; "" if none is.
     """
 
     effort: Array
@@ -34,7 +34,7 @@ class Command(NamedTuple):
 
     @property
     def efforts(self) -> tuple[Array, ...]:
-        """One per channel of the filter."""
+        """Efforts, one per channel of the filter."""
         return (self.effort,) if self.motor_effort is None else (self.effort, self.motor_effort)
 
 

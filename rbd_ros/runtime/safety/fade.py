@@ -1,10 +1,10 @@
 """Fade between two time-varying values in a given time.
 
-A fade keeps both things alive: whoever asks computes with the old one and with the new one in each cycle, and mixes
-what both say by `share`. So an outlier in one cycle acts in that cycle and is gone in the next.
+During a fade the old and the new object are both evaluated in each cycle, and their results are mixed by `share`. An
+outlier therefore acts in one cycle only.
 
-Invariants: 0 ≤ share ≤ 1; it grows by at most elapsed/duration; it is 1 exactly when there is no old one. A mix of
-two numbers therefore lies between them, and moves by at most their distance times elapsed/duration where they rest.
+Invariants: 0 ≤ share ≤ 1; it grows by at most elapsed/duration; it is 1 exactly if there is no old object. A mix of two
+numbers therefore lies between them, and moves by at most their distance times elapsed/duration if they are constant.
 """
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class Fade(Generic[T]):
-    """`old` (None where nothing fades), `new` and the `share` of the new one.
+    """`old` (None without a fade), `new`, and the `share` of `new`.
 
-    What changes while something fades waits for its end, and only the newest change counts: changes in every cycle
-    lead on from one to the next, each on its whole way.
+    A change during a fade waits for its end, and only the newest change is kept: with changes in every cycle, complete
+    fades follow each other.
     """
 
     def __init__(self, value: T) -> None:
@@ -40,18 +40,18 @@ class Fade(Generic[T]):
         return self.old is not None
 
     def change(self, value: T) -> None:
-        """Go to `value` from now on."""
+        """Start a fade to `value`."""
         if self.old is None:
             self.old, self.new, self.share = self.new, value, 0.0
         else:
             self._next = value
 
     def replace(self, value: T) -> None:
-        """Be at `value`, at once."""
+        """Set `value` without a fade."""
         self.old, self.new, self._next, self.share = None, value, None, 1.0
 
     def advance(self, elapsed: float, duration: float) -> None:
-        """`elapsed` s later; the whole way takes `duration` s."""
+        """Advance by `elapsed` s; a complete fade takes `duration` s."""
         if self.old is None:
             return
         if duration <= 0.0:
@@ -66,7 +66,7 @@ class Fade(Generic[T]):
 
 
 def mix(old: Array, new: Array, share: float) -> Array:
-    """Between both, component by component, also after rounding."""
+    """Componentwise interpolation; between `old` and `new` despite rounding."""
     low, high = np.minimum(old, new), np.maximum(old, new)
     mixed: Array = np.minimum(np.maximum(old + share * (new - old), low), high)
     return mixed

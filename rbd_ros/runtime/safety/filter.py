@@ -1,20 +1,20 @@
 """The safety filter between control laws and one robot. Time is an argument (s, steady).
 
-Downstream controllers latch the last torque that they received, so silence is not safe. While a robot is active there
-is always an output. In every cycle it is made of what the laws say in that cycle, and of nothing else:
+Downstream controllers latch the last received torque, so silence is not safe. While a robot is active there is always
+an output. In every cycle it is computed only from the commands and safe efforts of that cycle:
 
     C = (1 − u) C_old + u C_new       commands of the laws before and after a change (`Fade`), each clipped
     S = (1 − u) S_old + u S_new       safe efforts likewise
     output = S + w (C − S)            w by the mode (`Modes`)
 
-and then the rate limit, which holds back what references, w and u change, never the response to the measured state
-(`Channel.emit`). So, component by component, with w and u between 0 and 1:
+followed by the rate limit, which applies to changes by references, w and u, never to the response to the measured state
+(`Channel.emit`). Component by component, with w and u between 0 and 1:
 
 - the output is finite and within the effort limits;
-- it lies between C and S, and C between C_old and C_new: no ramp leads anywhere else, whatever one state says;
-- from one cycle to the next it moves by no more than the clipped commands and safe efforts do, and than their
-  distances times elapsed/ramp. Steps are only there where a mode ends at once: states that do not come, a command that
-  is missing or not finite, an emergency stop, the last output of all.
+- it lies between C and S, and C between C_old and C_new, for any measured state;
+- from one cycle to the next it moves by at most the change of the clipped commands and safe efforts, plus their
+  distances times elapsed/ramp. Steps occur only if a mode ends at once: missing states, a missing or non-finite
+  command, an emergency stop, the final output.
 """
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from .modes import Modes
 
 Array = NDArray[np.float64]
 Laws = TypeVar("Laws")
-Efforts = Sequence[Array]    # one per output of the robot: joints, and motors where they are elastic
+Efforts = Sequence[Array]    # one per output of the robot: joints, and motors of elastic joints
 
 
 class SafetyFilter(Generic[Laws]):
     """Filters the commands of one robot: call `update` with each joint state and `watchdog` regularly.
 
-    settings: of each output; times are those of the first one. laws: whatever makes commands, by `update`'s argument,
-    and safe efforts: `safe(laws, at_rest)` is what is safe in the last known state, one effort per output; `at_rest`
-    leaves out damping, for what is to be repeated or latched when the velocity is no longer known.
+    settings: of each output; times are those of the first one. laws: any object; commands are computed from it by the
+    argument of `update`, safe efforts by `safe(laws, at_rest)`, one per output, in the last known state; `at_rest`
+    omits damping, for efforts that are repeated or latched when the velocity is no longer known.
     """
 
     def __init__(self, settings: Sequence[SafetySettings], laws: Laws,
@@ -55,13 +55,13 @@ class SafetyFilter(Generic[Laws]):
         self.counts = self.channels[0].counts
         self.counts.update({"non_finite_command": 0, "timeouts": 0})
         self._safe_efforts = safe
-        self._stale: list[Array] | None = None    # safe efforts of the last state, once that is too old
-        self._down = 0.0                          # how far the way from these to the fallback is gone
-        self._absent: Laws | None = None          # that of the laws of the present fade which lacked a command
-        self._faded = False                       # the last output is that of no law alone
-        self._stopping = False                    # an emergency stop to which there was no output yet
+        self._stale: list[Array] | None = None    # safe efforts of the last state, once it is stale
+        self._down = 0.0                          # progress of the ramp from these to the fallback, 0 to 1
+        self._absent: Laws | None = None          # law of the present fade that lacked a command
+        self._faded = False                       # whether the last output mixes two laws
+        self._stopping = False                    # emergency stop without an output so far
         self._fresh_at = self.time = 0.0          # time: of the last output, s
-        self._before: tuple[Laws | None, Laws, float, float] = (None, laws, 1.0, 0.0)    # old, new, u, w of that
+        self._before: tuple[Laws | None, Laws, float, float] = (None, laws, 1.0, 0.0)    # its old, new, u, w
 
     @property
     def mode(self) -> str:
@@ -69,7 +69,7 @@ class SafetyFilter(Generic[Laws]):
 
     @property
     def latched(self) -> bool:
-        """Whether an emergency stop waits to be reset."""
+        """Whether an emergency stop is latched until `reset`."""
         return self.modes.latched
 
     @property
@@ -84,7 +84,7 @@ class SafetyFilter(Generic[Laws]):
                 or any(channel.saturated or channel.held is not None for channel in self.channels))
 
     def activate(self, now: float) -> None:
-        """Begin: nothing is known yet, but an emergency stop from before still holds."""
+        """Activate without a known state; an earlier emergency stop stays latched."""
         self.modes.activate()
         self.time, self._stale, self._stopping = now, None, False
         self.laws.replace(self.laws.newest)
@@ -95,7 +95,7 @@ class SafetyFilter(Generic[Laws]):
             channel.fallback.replace(channel.fallback.newest)
 
     def deactivate(self) -> None:
-        """Begin the way out; `finished` tells when the safe effort is reached."""
+        """Start the ramp to the safe effort; `finished` tells when it is reached."""
         self.modes.deactivate()
 
     def stop(self) -> None:
@@ -108,11 +108,11 @@ class SafetyFilter(Generic[Laws]):
         self.modes.reset()
 
     def restart(self) -> None:
-        """The robot begins to listen only now (`Modes.restart`)."""
+        """Ramp in again, because the robot takes commands only from now on (`Modes.restart`)."""
         self.modes.restart()
 
     def use(self, settings: Sequence[SafetySettings], laws: Laws) -> None:
-        """Other settings from now on. Lower limits act at once, all else fades in within `ramp_in`."""
+        """Change the settings. Lower limits act at once, all other changes fade in within `ramp_in`."""
         self.settings = settings[0]
         for channel, each in zip(self.channels, settings, strict=True):
             channel.use(each)
@@ -126,30 +126,30 @@ class SafetyFilter(Generic[Laws]):
 
     @property
     def finished(self) -> bool:
-        """Whether neither command nor limits have any influence on the output any more."""
+        """Whether the output no longer depends on commands or fading limits."""
         return self.mode not in ("ramp_in", "running") and self.modes.weight <= 0.0 and self.settled
 
     def lose(self) -> None:
-        """Handle a gap in the output that was too long."""
+        """Handle a too long gap of the output."""
         self.modes.lose()
 
     @property
     def patience(self) -> float:
-        """Time (s) without states after which earlier commands no longer count."""
+        """Time (s) without states after which earlier commands expire."""
         return self.settings.state_timeout + min(self.settings.hold, 1.0)
 
     def abandoned(self, now: float) -> bool:
-        """Whether the robot is stopped, or was without states for longer than `patience`."""
+        """Whether the robot is stopped, or without states for longer than `patience`."""
         return self.mode == "stopped" or (self.output is not None and now - self._fresh_at > self.patience)
 
     @property
     def steady(self) -> bool:
-        """Whether the next command is the output, within the limits: nothing ramps or fades."""
+        """Whether the next output is the clipped command: no ramp or fade is active."""
         return (self.mode == "running" and self._absent is None and not self.laws.fading
                 and not any(channel.fading or channel.held is not None for channel in self.channels))
 
     def keep(self, now: float, efforts: Efforts) -> None:
-        """`update` of a steady filter, by a command that no limit changed."""
+        """`update` of a steady filter with a command that needs no limit."""
         self.time, self._fresh_at, self._faded = now, now, False
         self._before = None, self.laws.new, 1.0, 1.0
         for channel, effort in zip(self.channels, efforts, strict=True):
@@ -157,8 +157,8 @@ class SafetyFilter(Generic[Laws]):
 
     def update(self, now: float, command: Callable[[Laws], Command | NoCommand],
                again: Callable[[Laws], Efforts | None] = lambda laws: None) -> Command:
-        """Output for a fresh joint state; `command(laws)` is what these laws want, `again(laws)` what they want in this
-        state for all else as in the cycle before, None if that is not known.
+        """Output for a fresh joint state. command(laws): command of these laws; again(laws): their efforts in this
+        state with all other inputs as in the previous cycle, None if unknown.
         """
         elapsed = self._advance(now)
         laws = self.laws
@@ -166,18 +166,18 @@ class SafetyFilter(Generic[Laws]):
             self._let_in()
         new = self._asked(command, laws.new)
         old = NOTHING if laws.old is None else self._asked(command, laws.old)
-        given, given_before = isinstance(new, Command), isinstance(old, Command)
-        if laws.old is not None and given != given_before and self.modes.share > 0.0:
-            self._absent = laws.old if given else laws.new
+        commanded, commanded_before = isinstance(new, Command), isinstance(old, Command)
+        if laws.old is not None and commanded != commanded_before and self.modes.share > 0.0:
+            self._absent = laws.old if commanded else laws.new
         stopping, stale = self._stopping, self._stale is not None
         self._fresh_at, self._stale, self._down, self._stopping = now, None, 0.0, False
         s, modes = self.settings, self.modes
-        modes.advance(elapsed, given or given_before, s.ramp_in, s.ramp_out)
+        modes.advance(elapsed, commanded or commanded_before, s.ramp_in, s.ramp_out)
         share, channels = modes.share, self.channels
         for channel in channels:
             channel.saturated = False
         safe: list[Array] = []
-        if share < 1.0 or (laws.fading and not (given and given_before)):
+        if share < 1.0 or (laws.fading and not (commanded and commanded_before)):
             safe = self._safe(False)
         commands = wanted = safe
         if share > 0.0:
@@ -185,7 +185,7 @@ class SafetyFilter(Generic[Laws]):
             if share < 1.0:
                 wanted = [mix(S, C, share) for S, C in zip(safe, commands, strict=True)]
         before, self._before = self._before, (laws.old, laws.new, laws.share, share)
-        lost = stopping or (share < before[3] and not (self.mode == "ramp_out" and (given or given_before)))
+        lost = stopping or (share < before[3] and not (self.mode == "ramp_out" and (commanded or commanded_before)))
         unmoved: list[Array] = []
 
         def unmoved_of(i: int) -> Array:
@@ -212,7 +212,7 @@ class SafetyFilter(Generic[Laws]):
             self._stale = self._resting()
         self.modes.lose()
         self._stopping = False
-        # counted from when it begins, so that other settings of the way do not make it jump
+        # integrated, so that changed settings of the ramp do not make it jump
         down = min(age - s.state_timeout - s.hold, elapsed)
         if down > 0.0 or (down == 0.0 and s.fallback_ramp <= 0.0):
             self._down = min(self._down + down / s.fallback_ramp, 1.0) if s.fallback_ramp > 0.0 else 1.0
@@ -226,13 +226,13 @@ class SafetyFilter(Generic[Laws]):
         return self._sent(f"no valid joint state for {age:.3f} s: {way}")
 
     def finish(self, now: float) -> Command | None:
-        """The last output of all, which stays latched downstream: the safe effort at rest. None before any output.
+        """The final output, which stays latched downstream: the safe effort at rest. None before any output.
 
-        A robot that is being let down, or was, gets the fallback. No fades hold here: what is latched is for ever.
+        On the ramp to the fallback, or after it, the fallback. Fades are completed, because the output is permanent.
         """
-        known = self.output is not None and self.mode != "inactive"
+        active = self.output is not None and self.mode != "inactive"
         self.modes.end()
-        if not known:
+        if not active:
             return None
         self.laws.replace(self.laws.newest)
         for channel in self.channels:
@@ -245,7 +245,7 @@ class SafetyFilter(Generic[Laws]):
         return self._sent("")
 
     def _advance(self, now: float) -> float:
-        """Let the fades go on; the time since the last output (s)."""
+        """Advance the fades; returns the time since the last output (s)."""
         elapsed, self.time = max(now - self.time, 0.0), now
         ramp = self.settings.ramp_in
         if self.laws.fading:
@@ -255,10 +255,10 @@ class SafetyFilter(Generic[Laws]):
         return elapsed
 
     def _let_in(self) -> None:
-        """A law that lacked a command while it faded counts as safe until the fade is over; then it ramps in
-        (`Modes.restart`).
+        """Handle a law that lacked a command during a fade: the safe effort replaces its commands until the fade is
+        over, then they ramp in (`Modes.restart`).
         """
-        if self.modes.share <= 0.0:    # whatever comes now ramps in from the safe effort
+        if self.modes.share <= 0.0:    # any command ramps in from the safe effort
             self._absent = None
         elif not self.laws.fading or (self._absent is not self.laws.old and self._absent is not self.laws.new):
             if self._absent is self.laws.new:
@@ -266,23 +266,23 @@ class SafetyFilter(Generic[Laws]):
             self._absent = None
 
     def _asked(self, command: Callable[[Laws], Command | NoCommand], laws: Laws) -> Command | NoCommand:
-        found = command(laws)
-        if isinstance(found, Command):
-            if not (all_finite(found.effort) and (found.motor_effort is None or all_finite(found.motor_effort))):
+        reply = command(laws)
+        if isinstance(reply, Command):
+            if not (all_finite(reply.effort) and (reply.motor_effort is None or all_finite(reply.motor_effort))):
                 self.counts["non_finite_command"] += 1
                 return NoCommand("the command is not finite")
             if laws is self._absent:
                 return NOTHING
-        return found
+        return reply
 
     def _sent(self, problem: str, rates: Array | None = None, motors: MotorReference | None = None) -> Command:
-        """The last output of all channels, and what belongs to it."""
+        """The last output of all channels as a command."""
         channels = self.channels
         assert channels[0].output is not None
         return Command(channels[0].output, rates, channels[1].output if len(channels) > 1 else None, motors, problem)
 
     def _mixed(self, new: Command | NoCommand, old: Command | NoCommand, safe: list[Array]) -> list[Array]:
-        """C; the safe effort takes the place of a command that one of the laws does not have."""
+        """C; the safe effort replaces a missing command of one of the laws."""
         fresh = safe if isinstance(new, NoCommand) else [
             channel.clip(effort) for channel, effort in zip(self.channels, new.efforts, strict=True)]
         self._faded = False
@@ -295,8 +295,8 @@ class SafetyFilter(Generic[Laws]):
 
     def _unmoved(self, before: tuple[Laws | None, Laws, float, float], again: Callable[[Laws], Efforts | None],
                  commands: list[Array]) -> list[Array]:
-        """The output, before the rate limit, in this state with laws, u, w and references of the cycle before; with the
-        commands of now where these are not known.
+        """The output, before the rate limit, in this state with laws, u, w and references of the previous cycle; with
+        the present commands if those are unknown.
         """
         def clipped(laws: Laws) -> list[Array] | None:
             efforts = again(laws)
@@ -315,12 +315,12 @@ class SafetyFilter(Generic[Laws]):
         return [mix(S, C, w) for S, C in zip(safe, command or commands, strict=True)]
 
     def _unmoved_since_stale(self) -> list[Array]:
-        """The last output, with the damping of this state."""
+        """The last output with the damping of this state added."""
         return [safe if channel.output is None else channel.limiter.clip(channel.output + safe - rest)
                 for channel, safe, rest in zip(self.channels, self._safe(False), self._safe(True), strict=True)]
 
     def _safe(self, at_rest: bool) -> list[Array]:
-        """S."""
+        """Safe efforts S."""
         new = self._clipped_safe(self.laws.new, at_rest)
         if self.laws.old is None:
             return new
@@ -332,14 +332,14 @@ class SafetyFilter(Generic[Laws]):
         return [channel.clip(effort) for channel, effort in zip(self.channels, efforts, strict=True)]
 
     def _resting(self) -> list[Array]:
-        """S at rest before the limits, which may change while it is repeated."""
+        """S at rest before the limits, which may change while S is repeated."""
         new = self._finite(self.laws.new, True)
         if self.laws.old is None:
             return new
         return [mix(o, n, self.laws.share) for o, n in zip(self._finite(self.laws.old, True), new, strict=True)]
 
     def _finite(self, laws: Laws, at_rest: bool) -> list[Array]:
-        """The safe efforts of these laws, the fallback where there is none."""
+        """The safe efforts of these laws, the fallback if non-finite."""
         try:
             efforts = self._safe_efforts(laws, at_rest)
         except RbdError:

@@ -1,7 +1,7 @@
 """Gravity check: agreement of measured effort and model, and compensation by exactly one of robot and node.
 
-Gravity that is compensated twice (the arm rises) and not at all (it falls) are the two classic failures. What tells
-them apart is the measured effort m at rest, against the model's gravity torque g and the parameter `robot_compensates`:
+Gravity compensated twice (the arm rises) and not at all (the arm falls) are the two classic failures. They are
+detected by the measured effort m at rest, the model's gravity torque g and parameter `robot_compensates`:
 
 | m     | before this node sends torque           | while it does: what `robot_compensates` says is wrong or right |
 |-------|-----------------------------------------|----------------------------------------------------------------|
@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-SMALL = 0.5       # N m or N: a gravity torque below this tells nothing
-RESIDUAL = 0.3    # of |g|: what m may differ from a multiple of g
-NEAR = 0.3        # of the multiple
+SMALL = 0.5       # N m or N: smaller gravity torques are inconclusive
+RESIDUAL = 0.3    # share of |g| by which m may differ from a multiple of g
+NEAR = 0.3        # tolerance of the multiple
 
 
 class GravityVerdict(NamedTuple):
-    """`kind`: agrees, held, unloaded, double, missing, sign, mismatch or unknown; `text` says it in a sentence."""
+    """`kind`: agrees, held, unloaded, double, missing, sign, mismatch or unknown; `text`: explanation."""
 
     agrees: bool
     kind: str
@@ -40,7 +40,7 @@ def compare_gravity(names: Sequence[str], measured: Array, gravity: Array, compe
                     acting: bool) -> GravityVerdict:
     """Judge measured effort and the model's gravity torque, (nv,) each, N m or N.
 
-    `compensates`: `robot_compensates` has gravity. `acting`: the torque of this node moves the robot already.
+    `compensates`: whether `robot_compensates` has gravity. `acting`: whether this node's torque acts on the robot.
     """
     size = float(np.linalg.norm(gravity))
     if not np.abs(gravity).max(initial=0.0) >= SMALL:

@@ -1,14 +1,14 @@
-"""The hold of a robot that is stopped or waits for a command: bounded feedback of position, in the safe effort.
+"""Position hold of a robot that is stopped or waits for a command: bounded position feedback in the safe effort.
 
-Gravity torque alone does not hold a position: with an error of 5 % in the model the arm drifts away. Per coordinate, a
-spring whose far end slips as soon as it carries more than a bound, and a damper:
+Gravity torque alone does not hold a position: with a model error of 5 % the arm drifts. Per coordinate, a damper and a
+spring whose far end slips when its load exceeds a bound:
 
     effort = kp z − kd v,    ż = −v while |z| < z_max, else |z| = z_max
 
-As dry friction it only takes energy out, wherever the arm is pushed to; at rest z carries what gravity torque lacks.
-The damper has no bound: brakes that are too weak for their share of the momentum would throw light joints about. Gains
-of accelerations act through the mass matrix, as joints one by one would be too stiff where axes are nearly parallel.
-z sums up differences of positions, so an outlier is gone with the next state.
+Like dry friction, the hold only dissipates energy; at rest z carries the error of the gravity torque. The damper is
+unbounded, because light joints would be thrown about by brakes too weak for their share of the momentum. Gains of
+accelerations act through the mass matrix, because gains of single joints would be too stiff for nearly parallel axes.
+z is a sum of position differences, so an outlier is cancelled by the next state.
 """
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class HoldGains(NamedTuple):
 
 
 class PositionHold:
-    """Deflection z (n,) of the springs, 0 where the coordinates are first followed after `forget`. turn (n,): 2π where
-    angles wrap, else 0.
+    """Deflection z (n,) of the springs, 0 at the first `follow` after `forget`. turn (n,): 2π for angles that wrap,
+    else 0.
     """
 
     def __init__(self, turn: Array) -> None:
@@ -39,18 +39,17 @@ class PositionHold:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is held."""
+        """Release the hold."""
         self.deflection = self._zero
         self._last: Array | None = None
 
     def pause(self) -> None:
-        """The coordinates go where nothing holds them: the springs stay as they are, and are relaxed when they are
-        followed again.
+        """Suspend the hold while a command moves the coordinates; the next `follow` starts with relaxed springs.
         """
         self._last = None
 
     def follow(self, q: Array, most: Array) -> None:
-        """The coordinates are at q (n,); most (n,): as in `HoldGains`."""
+        """Update the deflections for the coordinates q (n,). most (n,): as in `HoldGains`."""
         if self._last is None:
             self.deflection = self._zero
         else:

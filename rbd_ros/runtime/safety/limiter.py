@@ -1,7 +1,7 @@
-"""Limits of one output: of its size, where higher ones fade in and lower ones act at once, and of its rate.
+"""Limits of one output: saturation (higher limits fade in, lower ones act at once) and rate limit.
 
-Invariants: |clip(x)| ≤ the present limit, component by component; clip is monotone, so what lay between two efforts
-still does. |follow(x, last, t) − last| ≤ rate · t.
+Invariants: |clip(x)| ≤ the present limit, component by component; clip is monotone, so it keeps the order of efforts.
+|follow(x, last, t) − last| ≤ rate · t.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Limiter:
         self.limits_rate = not np.isinf(rate).all()
 
     def use(self, limit: Array, rate: Array) -> None:
-        """Other limits from now on."""
+        """Change the limits."""
         self._set_rate(rate)
         fade = self._limits
         if fade.old is not None:
@@ -37,28 +37,28 @@ class Limiter:
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """Present limit and rate where nothing fades, both (n,)."""
+        """Present limit and rate, both (n,), without a fade."""
         return self._limits.new, self._rate
 
     @property
     def fading(self) -> bool:
-        """Whether higher limits are on their way."""
+        """Whether higher limits fade in."""
         return self._limits.fading
 
     def advance(self, elapsed: float, duration: float) -> None:
-        """`elapsed` s later; higher limits take `duration` s."""
+        """Advance by `elapsed` s; higher limits fade in within `duration` s."""
         self._limits.advance(elapsed, duration)
 
     def settle(self) -> None:
-        """Be at the newest limits."""
+        """Complete all fades."""
         self._limits.replace(self._limits.newest)
 
     def clip(self, effort: Array) -> Array:
-        """The effort within the limits; while higher ones come in, between what the old ones and they let through."""
+        """The effort within the limits; during a fade, the mix of the efforts within old and new limits."""
         return self.clipped(effort)[0]
 
     def clipped(self, effort: Array) -> tuple[Array, bool]:
-        """The same, and whether that is the effort as it was."""
+        """The clipped effort, and whether the effort was within the limits."""
         fade, new = self._limits, np.empty(len(effort))
         same = clipped_entry.call(effort, fade.new, new)
         if fade.old is None:
@@ -67,7 +67,7 @@ class Limiter:
         return mixed, np.array_equal(mixed, effort)
 
     def follow(self, effort: Array, last: Array, elapsed: float) -> tuple[Array, bool]:
-        """The effort, no farther from the last one than the rate allows in that time (s), and whether it is that."""
+        """The rate-limited effort, `elapsed` s after `last`, and whether the effort was within the rate limit."""
         if not self.limits_rate:
             return effort, True
         within = np.empty(len(effort))

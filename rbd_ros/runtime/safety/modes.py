@@ -1,4 +1,4 @@
-"""The modes of a torque controller, and how much its command weighs against the safe effort.
+"""The modes of a torque controller, and the weight of its command relative to the safe effort.
 
 | mode       | output                                                                                  |
 |------------|-----------------------------------------------------------------------------------------|
@@ -22,16 +22,16 @@ class Modes:
 
     def __init__(self) -> None:
         self.mode = "inactive"
-        self.weight = 0.0        # of the command; in `stopped`, what is left of a ramp that the stop took the place of
-        self.latched = False     # an emergency stop that was not reset
-        self._leaving = False    # deactivated: nothing ramps in any more
+        self.weight = 0.0        # of the command; in `stopped`, the rest of the ramp that the stop replaced
+        self.latched = False     # whether an emergency stop awaits `reset`
+        self._leaving = False    # deactivated: no further ramp-in
 
     def activate(self) -> None:
-        """Begin: nothing is known yet, but an emergency stop from before still holds."""
+        """Activate without a known state; an earlier emergency stop stays latched."""
         self.mode, self.weight, self._leaving = "stopped" if self.latched else "waiting", 0.0, False
 
     def deactivate(self) -> None:
-        """Begin the way out."""
+        """Start the ramp to the safe effort."""
         self._leaving = True
         if self.mode in ("waiting", "ramp_in", "running", "stale"):
             self.mode = "ramp_out"
@@ -40,8 +40,8 @@ class Modes:
         self.mode, self.weight = "inactive", 0.0
 
     def stop(self) -> None:
-        """Emergency stop, latched: through deactivation and activation, too. On the way out it takes the place of the
-        ramp, for what is left of its time.
+        """Emergency stop, latched through deactivation and activation. In `ramp_out` it replaces the ramp for the rest
+        of its time.
         """
         self.latched = True
         if self.mode not in ("inactive", "stopped"):
@@ -55,20 +55,20 @@ class Modes:
             self.mode, self.weight = "ramp_out" if self._leaving else "waiting", 0.0
 
     def restart(self) -> None:
-        """What is commanded counts only from now on: ramp in as after activation; on the way out it counts no more."""
+        """Ignore commands so far and ramp in as after activation; during deactivation, drop them."""
         if self.mode in ("ramp_in", "running"):
             self.mode, self.weight = "waiting", 0.0
         elif self.mode == "ramp_out":
             self.weight = 0.0
 
     def lose(self) -> None:
-        """There are no joint states any more."""
+        """Handle the loss of joint states."""
         if self.mode not in ("stopped", "ramp_out"):
             self.mode = "stale"
         self.weight = 0.0
 
     def advance(self, elapsed: float, commanded: bool, ramp_in: float, ramp_out: float) -> None:
-        """A joint state `elapsed` s after the last one; `commanded`: whether there is a command for it."""
+        """Advance for a joint state `elapsed` s after the last one; `commanded`: whether there is a command for it."""
         if self.mode == "stale" or (self.mode == "waiting" and commanded):
             self.mode, self.weight, elapsed = ("ramp_in" if commanded else "waiting"), 0.0, 0.0
         elif self.mode in ("ramp_in", "running") and not commanded:

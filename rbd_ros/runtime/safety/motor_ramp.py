@@ -1,10 +1,9 @@
 """Continuous motor references for drives with position control, starting at the measured motors.
 
-A `Fade` mixes two things that are both alive. Here only one is: where the motors are, or were led, is known at one
-moment only, and goes on neither by itself nor in steady time. The quantity that fades is therefore the offset from the
-reference, a quintic that ends its position, velocity and acceleration together. The same jump times the share of a
-fade, made smooth, would lead up to 1.4 times as far off the reference for a jump of the velocity, 3.6 times for one of
-the acceleration.
+A `Fade` mixes two objects that are both evaluated. Here the start (the measured motors, or the last reference) is known
+at one instant only. The offset from the reference is therefore faded out: by a quintic, whose position, velocity and
+acceleration reach zero together. A jump multiplied by a smooth share of a fade would deviate up to 1.4 times as far
+from the reference for a jump of velocity, and 3.6 times for a jump of acceleration.
 """
 from __future__ import annotations
 
@@ -31,25 +30,24 @@ class MotorRamp:
         return self._fade is None and self.last is not None
 
     def forget(self) -> None:
-        """The next reference is the first one."""
+        """Reset: the next reference is the first one."""
         self.last = self._fade = None
 
     def jump(self, now: float, wanted: MotorReference, duration: float) -> None:
-        """Blend to other references, from the last one returned, so that a jump in every cycle is followed, too.
-        """
+        """Start a blend from the last returned reference to `wanted`; jumps in every cycle are blended, too."""
         if self.last is not None:
-            h = min(max(now - self._at, 0.0), 0.1 * duration)    # a pause is not made up for
+            h = min(max(now - self._at, 0.0), 0.1 * duration)    # a longer pause is not extrapolated
             q, v, a, *_ = wanted
             before = wanted._replace(position=q - h * (v - 0.5 * h * a), velocity=v - h * a)
             self.begin(now - h, self.last, before, duration)
 
     def begin(self, now: float, start: MotorReference, wanted: MotorReference, duration: float) -> None:
-        """At `now` (s) the motors are at `start`, and `duration` (s) later where they are wanted."""
+        """Start a blend at `now` (s) from `start` to `wanted`, over `duration` (s)."""
         zero = np.zeros_like(wanted.position)
         jump = [have - want for have, want in zip(start[:4], wanted[:4], strict=True)]
-        rest = np.concatenate([zero, zero])
+        zeros = np.concatenate([zero, zero])
         first = Waypoint(0.0, *(np.concatenate(pair) for pair in (jump[::3], (jump[1], zero), (jump[2], zero))))
-        self._fade = Trajectory([first, Waypoint(duration, rest, rest, rest)], Reference.rest(rest))
+        self._fade = Trajectory([first, Waypoint(duration, zeros, zeros, zeros)], Reference.rest(zeros))
         self._began = now
 
     def follow(self, now: float, wanted: MotorReference) -> MotorReference:
@@ -57,9 +55,9 @@ class MotorRamp:
         if self._fade is not None and now - self._began >= self._fade.duration:
             self._fade = None
         if self._fade is not None:
-            left, count = self._fade.sample(now - self._began), len(wanted.position)
+            offset, count = self._fade.sample(now - self._began), len(wanted.position)
             wanted = wanted._replace(
-                position=wanted.position + left.q[:count], velocity=wanted.velocity + left.v[:count],
-                acceleration=wanted.acceleration + left.a[:count], effort=wanted.effort + left.q[count:])
+                position=wanted.position + offset.q[:count], velocity=wanted.velocity + offset.v[:count],
+                acceleration=wanted.acceleration + offset.a[:count], effort=wanted.effort + offset.q[count:])
         self.last, self._at = wanted, now
         return wanted

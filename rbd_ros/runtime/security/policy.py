@@ -1,7 +1,7 @@
 """SROS2 policies (schema 0.2.0): the rights of nodes and roles as XML, one enclave each.
 
-Topics and services that a policy does not name are denied. The keys of an enclave are all that DDS checks: whoever has
-them has its rights, whatever the name of the node.
+Topics and services without an entry are denied. DDS checks only the keys of an enclave: they grant its rights to a node
+of any name.
 """
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ PARTS = (("topics", "topic", ("publish", "subscribe")), ("services", "service", 
 
 def bringup(node: str, values: Values, namespace: str = "/", remapped: Mapping[str, str] | None = None,
             prefix: str = "/rbd_ros") -> str:
-    """The policy of a node with these parameters and of all roles around it.
+    """The policy of a node with these parameters and of all roles beside it.
 
-    prefix: of the enclaves, `<prefix>/<node>` and `<prefix>/<node>_<role>`. remapped: names at the start of the node.
+    prefix: of the enclaves, `<prefix>/<node>` and `<prefix>/<node>_<role>`. remapped: remappings of the node.
     """
     plain = rights_of(node, values)
     names = dict(remapped or {})
-    roles = {f"_{role}": found for role, found in roles_of(node, plain).items()}
-    if "~/effort" in plain.publish and "robot_description" in plain.subscribe:    # torque: somebody takes it
-        taken = plain.publish - NODE.publish - {"~/effort"}
-        roles["_robot"] = robot_of(plain, frozenset(name for name in taken if not name.startswith("~/wrench/")))
+    roles = {f"_{role}": granted_rights for role, granted_rights in roles_of(node, plain).items()}
+    if "~/effort" in plain.publish and "robot_description" in plain.subscribe:    # torque has a receiver
+        outputs = plain.publish - NODE.publish - {"~/effort"}
+        roles["_robot"] = robot_of(plain, frozenset(name for name in outputs if not name.startswith("~/wrench/")))
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<policy version="0.2.0">', "  <enclaves>"]
-    for name, found in ({"": plain} | roles).items():
-        profiles = {node: found.renamed(names)} | ({f"{node}{name}": PROGRAM} if name else {})
+    for name, granted_rights in ({"": plain} | roles).items():
+        profiles = {node: granted_rights.renamed(names)} | ({f"{node}{name}": PROGRAM} if name else {})
         lines += [f"    <enclave path={quoteattr(prefix.rstrip('/') + '/' + node + name)}>", "      <profiles>"]
         for owner, granted in profiles.items():
             lines += _profile(namespace, owner, granted)
@@ -38,7 +38,7 @@ def bringup(node: str, values: Values, namespace: str = "/", remapped: Mapping[s
 
 
 def _profile(namespace: str, node: str, granted: Rights) -> list[str]:
-    """Rights by names that are relative to this node in this namespace."""
+    """XML lines of the rights of this node in this namespace."""
     lines = [f"        <profile ns={quoteattr(namespace)} node={quoteattr(node)}>"]
     for outer, inner, kinds in PARTS:
         for kind in kinds:

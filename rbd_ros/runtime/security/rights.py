@@ -1,6 +1,6 @@
-"""The topics, services and actions of each node: what its parameters make it publish, subscribe to, offer and call.
+"""Topics, services and actions that each node publishes, subscribes to, offers and calls with given parameters.
 
-Names as in the code of the node: relative, `~/…` or absolute. The test of this table holds it against running nodes.
+Names as in the code of the node: relative, `~/…` or absolute. A test compares this table with running nodes.
 """
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Rights:
         return Rights(*(getattr(self, field.name) | getattr(other, field.name) for field in fields(Rights)))
 
     def renamed(self, names: Mapping[str, str]) -> Rights:
-        """With topics and services remapped, as at the start of a node."""
+        """The rights with topics and services remapped as by a node's arguments."""
         return Rights(*(frozenset(names.get(name, name) for name in getattr(self, field.name))
                         for field in fields(Rights)))
 
 
 def rights(**names: Any) -> Rights:
-    """From lists of names."""
+    """Rights of lists of names."""
     return Rights(**{kind: frozenset(given) for kind, given in names.items()})
 
 
@@ -47,7 +47,7 @@ PARAMETERS = ("~/describe_parameters", "~/get_parameter_types", "~/get_parameter
               "~/set_parameters", "~/set_parameters_atomically")
 LIFE_CYCLE = ("~/change_state", "~/get_state", "~/get_available_states", "~/get_available_transitions",
               "~/get_transition_graph")
-# Every node answers these; who may ask is for the policies of others to say (`roles.py`).
+# Offered by every node; the policies of others say who may call them (`roles.py`).
 NODE = rights(publish=["/rosout", "/parameter_events", "/diagnostics", "~/transition_event"],
               reply=[*PARAMETERS, *LIFE_CYCLE, "~/get_type_description"])
 MODEL = NODE | rights(subscribe=["robot_description"])
@@ -64,9 +64,9 @@ def _of(values: Values, name: str, default: Any) -> Any:
 
 
 def _many(values: Values, name: str) -> list[str]:
-    """A list of texts; one empty text is none."""
-    given = values.get(name, ())
-    return [item for item in ([given] if isinstance(given, str) else given) if item]
+    """A list of strings, without empty ones."""
+    listed = values.get(name, ())
+    return [item for item in ([listed] if isinstance(listed, str) else listed) if item]
 
 
 def _topic(values: Values, name: str) -> list[str]:
@@ -90,14 +90,14 @@ ADAPTERS: dict[str, Callable[[Values], Rights]] = {
 
 
 def _torque(values: Values) -> Rights:
-    found = MODEL | rights(publish=["~/effort"], subscribe=["joint_states", *REFERENCES, *SURROUNDINGS, STOP],
+    granted = MODEL | rights(publish=["~/effort"], subscribe=["joint_states", *REFERENCES, *SURROUNDINGS, STOP],
                            reply=["~/reset"])
     for adapter in _many(values, "adapters"):
         if adapter not in ADAPTERS:
             raise unknown_name("adapter", adapter, ADAPTERS)
-        found |= ADAPTERS[adapter](values)
+        granted |= ADAPTERS[adapter](values)
     manager = values.get("handover.controller_manager")
-    return found | (rights(request=[f"{manager}/switch_controller"]) if manager else Rights())
+    return granted | (rights(request=[f"{manager}/switch_controller"]) if manager else Rights())
 
 
 def _feedforward(values: Values) -> Rights:
@@ -110,11 +110,11 @@ def _flatness(values: Values) -> Rights:
 
 
 def _exerted(values: Values) -> list[str]:
-    """Topics of what loops and contacts of the file exert, and contacts that let go."""
-    given = values.get("constraints_file")
-    if not given:
+    """Topics for forces of the file's constraints and contacts."""
+    source = values.get("constraints_file")
+    if not source:
         return []
-    tree = {"constraints": True} if given in sample_names() else read_yaml(Path(given), "constraints")[0]
+    tree = {"constraints": True} if source in sample_names() else read_yaml(Path(source), "constraints")[0]
     return [topic for section, topic in (("constraints", "~/constraint_forces"), ("contacts", "~/contact_forces"))
             if isinstance(tree, Mapping) and tree.get(section)]
 
@@ -154,10 +154,10 @@ def _lockstep(values: Values) -> Rights:
     steppers = {"rbd": [f"{plant}/step", f"{plant}/reset"], "gazebo": [f"/world/{world}/control"],
                 "simulation_interfaces": [f"{plant}/step_simulation"], "none": []}
     stepper = _of(values, "stepper", "rbd")
-    asked = () if stepper == "none" else receipt_services(
+    receipts = () if stepper == "none" else receipt_services(
         _of(values, "controller", "effort_controller"), _many(values, "receivers"))
     return NODE | rights(
-        publish=["~/effort", *_commands(values)], request=[*steppers[stepper], *asked],
+        publish=["~/effort", *_commands(values)], request=[*steppers[stepper], *receipts],
         subscribe=["joint_states", _of(values, "effort_topic", "feedforward/effort"),
                    *_topic(values, "activity_topic")])
 
@@ -180,7 +180,7 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
 
 
 def rights_of(node: str, values: Values) -> Rights:
-    """What this node needs with these parameters; those that are left out have their defaults."""
+    """The rights needed by this node with these parameters; missing ones have their defaults."""
     if node not in TABLE:
         raise unknown_name("node", node, TABLE)
     further = [name for name, wanted in (("/tf_static", values.get("mounting.frame")),

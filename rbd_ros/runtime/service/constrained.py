@@ -1,4 +1,4 @@
-"""Constrained dynamics as a request: inverse, forward or hybrid, under the constraints of the server."""
+"""Requests of constrained dynamics: inverse, forward or hybrid, under the constraints of the server."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ MULTIPLIERS, EFFORT = range(2)
 
 @dataclass(frozen=True)
 class ConstrainedRequest:
-    """Fields of the service by the same names; arrays in the order of `name`."""
+    """Fields of the service request; arrays in the order of `name`."""
 
     mode: int
     name: Sequence[str] = ()
@@ -44,9 +44,8 @@ class ConstrainedRequest:
 
 
 class ConstrainedMotion(NamedTuple):
-    """Every coordinate's acceleration and effort (nv,); a multiplier per constraint row; the largest acceleration
-    that is left in a row; the number of independent rows; and of each body, if asked for, what the joint above exerts
-    on it.
+    """Accelerations and efforts (nv,); a multiplier per constraint row; the largest residual acceleration of a row; the
+    number of independent rows; and, if requested, the wrench on each body by its parent joint.
     """
 
     name: tuple[str, ...]
@@ -62,51 +61,51 @@ class ConstrainedMotion(NamedTuple):
 def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinates: Coordinates, q: Array, v: Array,
                        request: ConstrainedRequest, wrenches: dict[str, Array] | None,
                        tolerance: float, friction: Friction | None = None) -> ConstrainedMotion:
-    """What the request asks for at (q, v), which must meet the constraints within tolerance (m, rad; per s)."""
+    """Answer a request at (q, v), which must satisfy the constraints within `tolerance` (m, rad; per s)."""
     _check(request, constraints)
     a = coordinates.vector("acceleration", request.name, request.acceleration)
     tau = coordinates.vector("effort", request.name, request.effort)
     _check_closed(model, constraints, q, v, tolerance)
     choice = _choice(coordinates, request)
     wanted = request.with_joint_wrenches
-    found: Loaded
+    loaded: Loaded
     if request.mode == INVERSE:
         mask = np.zeros(model.nv, dtype=bool)
         mask[coordinates.indices("actuated", request.actuated) if len(request.actuated) else slice(None)] = True
         inverse = constrained_inverse_dynamics(model, constraints, q, v, a, mask, passive_effort=tau,
                                                external_wrenches=wrenches, joint_wrenches=wanted, friction=friction,
                                                **choice)
-        tau, multipliers, found = inverse.effort, inverse.multipliers, inverse
+        tau, multipliers, loaded = inverse.effort, inverse.multipliers, inverse
     elif request.mode == FORWARD:
         forward = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=wrenches,
                                                joint_wrenches=wanted, friction=friction)
-        a, multipliers, found = forward.acceleration, forward.multipliers, forward
+        a, multipliers, loaded = forward.acceleration, forward.multipliers, forward
     else:
         mask = coordinates.mask("prescribed", request.name, request.prescribed)
         hybrid = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask,
                                              external_wrenches=wrenches, joint_wrenches=wanted, friction=friction,
                                              **choice)
-        a, tau, multipliers, found = hybrid.acceleration, hybrid.effort, hybrid.multipliers, hybrid
+        a, tau, multipliers, loaded = hybrid.acceleration, hybrid.effort, hybrid.multipliers, hybrid
     A = constraint_jacobian(model, constraints, q)
-    left = A @ a + constraint_bias(model, constraints, q, v)
+    residual = A @ a + constraint_bias(model, constraints, q, v)
     singular = np.linalg.svd(A, compute_uv=False)
     return ConstrainedMotion(coordinates.names, a, tau, constraints.labels, multipliers,
-                             float(np.abs(left).max(initial=0.0)),
+                             float(np.abs(residual).max(initial=0.0)),
                              int((singular > RANK_TOLERANCE * singular.max(initial=0.0)).sum()),
-                             by_body(model, found.joint_wrenches) if wanted else ())
+                             by_body(model, loaded.joint_wrenches) if wanted else ())
 
 
 def _choice(coordinates: Coordinates, request: ConstrainedRequest) -> dict[str, Any]:
-    """Arguments of the functions that select one of all solutions."""
-    found: dict[str, Any] = {"minimize": MINIMIZE[request.minimize]}
+    """Arguments that select one of the solutions."""
+    arguments: dict[str, Any] = {"minimize": MINIMIZE[request.minimize]}
     for field, argument, values, rest in (
             ("preferred_effort", "preferred_effort", request.preferred_effort, 0.0),
             ("effort_limit", "effort_limit", request.effort_limit, np.inf), ("weight", "weights", request.weight, 1.0)):
         if np.size(values):
             if request.minimize != EFFORT:
                 raise RbdError(f"{field} is read where minimize is 1 (EFFORT): expected an empty field")
-            found[argument] = coordinates.vector(field, request.name, values, rest)
-    return found
+            arguments[argument] = coordinates.vector(field, request.name, values, rest)
+    return arguments
 
 
 def _check(request: ConstrainedRequest, constraints: ConstraintSet) -> None:

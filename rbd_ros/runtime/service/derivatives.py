@@ -18,11 +18,11 @@ from .naming import Coordinates, check_mode
 
 INVERSE, FORWARD = range(2)
 MODES = ("INVERSE", "FORWARD")
-MOST_ROWS = 32    # the 31st time derivative: nobody needs it, and a row more costs memory and time
+MOST_ROWS = 32    # largest number of rows (31st time derivative), to bound memory and time
 
 
 class PartialDerivatives(NamedTuple):
-    """Of efforts (INVERSE) or accelerations (FORWARD), (nv, nv) each: rows are those, columns what they depend on."""
+    """Derivatives (nv, nv) of efforts (INVERSE) or accelerations (FORWARD): rows are outputs, columns are inputs."""
 
     name: tuple[str, ...]
     by_position: Array
@@ -41,27 +41,29 @@ class TimeDerivatives(NamedTuple):
 def partial_derivatives(model: RobotModel, coordinates: Coordinates, q: Array, v: Array, mode: int,
                         name: Sequence[str], values: ArrayLike,
                         wrenches: Mapping[str, Array] | None, friction: Friction | None) -> PartialDerivatives:
-    """At (q, v) and the accelerations (INVERSE) or efforts (FORWARD) of the named coordinates."""
+    """Partial derivatives at (q, v) and the accelerations (INVERSE) or efforts (FORWARD) of the named coordinates."""
     check_mode(mode, MODES)
     derive = (inverse_dynamics_derivatives, forward_dynamics_derivatives)[mode]
-    found = derive(model, q, v, coordinates.vector("input", name, values), wrenches or {},    # {}: one kernel for both
+    parts = derive(model, q, v, coordinates.vector("input", name, values), wrenches or {},    # {}: one kernel for both
                    friction=friction)
-    return PartialDerivatives(coordinates.names, *found)
+    return PartialDerivatives(coordinates.names, *parts)
 
 
 def time_derivatives(model: RobotModel, coordinates: Coordinates, q: Array, v: Array, mode: int,
                      name: Sequence[str], rows: int, values: ArrayLike, friction: Friction | None) -> TimeDerivatives:
-    """At (q, v) from as many rows of accelerations, jerks, … (INVERSE) or efforts and their derivatives (FORWARD)."""
+    """Time derivatives at (q, v) from `rows` rows: accelerations, jerks, … (INVERSE), or efforts and their derivatives
+    (FORWARD).
+    """
     check_mode(mode, MODES)
     if not 1 <= rows <= MOST_ROWS:
         raise RbdError(f"rows is {rows}, expected 1 (no time derivative) to {MOST_ROWS}")
     derive = (inverse_dynamics_time_derivatives, forward_dynamics_time_derivatives)[mode]
-    given = coordinates.rows("input", name, rows, values)
-    return TimeDerivatives(coordinates.names, rows, derive(model, q, v, *given, friction=friction))
+    inputs = coordinates.rows("input", name, rows, values)
+    return TimeDerivatives(coordinates.names, rows, derive(model, q, v, *inputs, friction=friction))
 
 
 def warm_up(model: RobotModel, q: Array) -> None:
-    """Load or compile what these requests call."""
+    """Load or compile the code of these requests."""
     zero = np.zeros(model.nv)
     inverse_dynamics_derivatives(model, q, zero, zero, {})
     forward_dynamics_derivatives(model, q, zero, zero, {})

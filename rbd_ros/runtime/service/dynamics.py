@@ -1,4 +1,4 @@
-"""`DynamicsService`: the answers of node `dynamics_server`, without ROS."""
+"""`DynamicsService`: logic of node `dynamics_server`, without ROS."""
 from __future__ import annotations
 
 import time
@@ -36,7 +36,7 @@ Wrenches = Sequence[tuple[str, ArrayLike]]    # (body, [moment, force] on it in 
 
 
 class Efforts(NamedTuple):
-    """Efforts (nv,) of the named coordinates; and of each body, if asked for, what the joint above exerts on it."""
+    """Efforts (nv,) of the named coordinates; if requested, the wrench on each body by its parent joint."""
 
     name: tuple[str, ...]
     effort: Array
@@ -92,16 +92,16 @@ class ModelInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class Robot:
-    """Immutable snapshot for one request: a model with its loads, and the constraints."""
+    """Immutable snapshot for one request: model with loads, and constraints."""
 
     model: RobotModel
     constraints: ConstraintSet
 
 
 class DynamicsService:
-    """Every request by name; raises `RbdError`, which names what is wrong and what was expected.
+    """Answers requests by coordinate name; `RbdError` names the invalid field and the expected value.
 
-    Requests read `robot` once, so that a new load acts between requests and never within one.
+    A request reads `robot` once, so a new load never acts within a request.
     """
 
     def __init__(self, model: RobotModel, settings: ServerSettings) -> None:
@@ -114,14 +114,14 @@ class DynamicsService:
         self._loads: dict[str, Inertia] = {}
 
     def apply(self, settings: ServerSettings) -> None:
-        """Use changed settings; the constraints stay."""
+        """Change the settings, except the constraints."""
         self.settings = settings
         self.states.latest.timeout, self.states.latest.cutoff = settings.state_timeout, settings.velocity_cutoff
         if self.states.odometry is not None:
             self.states.odometry.timeout = settings.odometry_timeout
 
     def warm_up(self) -> None:
-        """Load or compile what requests call."""
+        """Load or compile the code of requests."""
         model, q = self.robot.model, self.robot.model.neutral()
         zero, wrench = np.zeros(model.nv), np.zeros((len(model.body_names), 6))
         inverse_dynamics(model, q, zero, zero, wrench)
@@ -137,7 +137,7 @@ class DynamicsService:
     def inverse(self, state: StateRequest, name: Sequence[str] = (), acceleration: ArrayLike = (),
                 external_wrenches: Wrenches = (), with_joint_wrenches: bool = False,
                 friction: int = AS_CONFIGURED) -> Efforts:
-        """Efforts that produce the accelerations; friction: of `FRICTION`, as in all requests."""
+        """Inverse dynamics; friction: of `FRICTION`, as in all requests."""
         model = self.robot.model
         q, v = self._read(state)
         a = self.coordinates.vector("acceleration", name, acceleration)
@@ -149,7 +149,7 @@ class DynamicsService:
     def forward(self, state: StateRequest, name: Sequence[str] = (), effort: ArrayLike = (),
                 external_wrenches: Wrenches = (), with_joint_wrenches: bool = False,
                 friction: int = AS_CONFIGURED) -> Accelerations:
-        """Accelerations that the efforts produce."""
+        """Forward dynamics."""
         model = self.robot.model
         q, v = self._read(state)
         tau = self.coordinates.vector("effort", name, effort)
@@ -161,24 +161,25 @@ class DynamicsService:
     def hybrid(self, state: StateRequest, name: Sequence[str] = (), prescribed: Sequence[bool] = (),
                acceleration: ArrayLike = (), effort: ArrayLike = (), external_wrenches: Wrenches = (),
                with_joint_wrenches: bool = False, friction: int = AS_CONFIGURED) -> Motion:
-        """For each coordinate the acceleration where it is prescribed, else the effort; answers the other one."""
+        """Hybrid dynamics: input is the acceleration of prescribed coordinates, else the effort; returns both."""
         model = self.robot.model
         q, v = self._read(state)
         mask = self.coordinates.mask("prescribed", name, prescribed)
         a = self.coordinates.vector("acceleration", name, acceleration)
         tau = self.coordinates.vector("effort", name, effort)
         wrenches = wrenches_by_body(model, external_wrenches)
-        found = hybrid_dynamics(model, q, v, a, tau, mask, wrenches, friction=self._friction(friction))
-        carried = _carried(model, q, v, found.acceleration, wrenches, with_joint_wrenches)
-        return self._checked(Motion(self.coordinates.names, *found, carried))
+        solution = hybrid_dynamics(model, q, v, a, tau, mask, wrenches, friction=self._friction(friction))
+        carried = _carried(model, q, v, solution.acceleration, wrenches, with_joint_wrenches)
+        return self._checked(Motion(self.coordinates.names, *solution, carried))
 
     def constrained(self, state: StateRequest, request: ConstrainedRequest,
                     external_wrenches: Wrenches = ()) -> ConstrainedMotion:
-        """The same three under the constraints, with their multipliers."""
+        """Inverse, forward or hybrid dynamics under the constraints, with multipliers."""
         robot, contacts = self.robot, self.settings.contacts
         if contacts and not robot.constraints.size:
-            raise RbdError(f"the server has no constraints, only contacts that let go ({', '.join(contacts)}), which "
-                           "node simulator uses: declare them as rolling or sliding ones, which hold")
+            raise RbdError(f"the server has no constraints, only unilateral or compliant contacts "
+                           f"({', '.join(contacts)}), which node simulator uses: declare them as rolling or sliding "
+                           "ones, which hold")
         wrenches = wrenches_by_body(robot.model, external_wrenches)
         q, v = self._read(state)
         return self._checked(constrained_motion(robot.model, robot.constraints, self.coordinates, q, v, request,
@@ -207,11 +208,11 @@ class DynamicsService:
 
     def trajectory(self, names: Sequence[str], points: Sequence[TrajectoryPoint],
                    friction: int = AS_CONFIGURED) -> Array:
-        """Efforts (N, number of names), as in `trajectory_efforts`."""
+        """Efforts (N, number of names) by `trajectory_efforts`."""
         return trajectory_efforts(self.robot.model, self.coordinates, names, points, self._friction(friction))
 
     def set_payload(self, body: str, mass: float, com: ArrayLike, matrix: ArrayLike) -> str:
-        """Put a load on a body, replacing its last one, or take it off (mass 0); says what was done."""
+        """Attach a load to a body, replacing its previous load, or remove it (mass 0); returns a message."""
         if body not in self._unloaded.body_names:
             raise unknown_name("body", body, self._unloaded.body_names)
         loads = {name: load for name, load in self._loads.items() if name != body}
@@ -236,7 +237,7 @@ class DynamicsService:
         return self.states.read(state, time.monotonic())
 
     def _friction(self, wanted: int) -> Friction | None:
-        """The law that counts where the field `friction` of a request is `wanted`."""
+        """The friction law for the value `wanted` of a request's field `friction`."""
         check_mode(wanted, FRICTION, "friction")
         counts = self.settings.friction if wanted == AS_CONFIGURED else wanted == WITH_FRICTION
         return joint_friction(self.robot.model, self.settings.smoothing) if counts else None

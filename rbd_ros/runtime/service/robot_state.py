@@ -16,14 +16,14 @@ from ..inputs.rejections import Rejections
 from ..world.odometry import OdometryInput
 from .naming import Coordinates, numbers
 
-MIMIC_TOLERANCE = 1e-3    # rad or m (per s) between a mimic joint and what its source says
+MIMIC_TOLERANCE = 1e-3    # rad or m (per s) between a mimic joint and its value by its source
 
 
 @dataclass(frozen=True)
 class StateRequest:
-    """Joints by name, in any order, with positions and velocities (empty: at rest). No names: the robot as it is now.
+    """Joints by name, in any order, with positions and velocities (empty: at rest). No names: the present state.
 
-    For a floating base: its position (3,), quaternion (4,) x, y, z, w and twist (6,) (ω, v) in its own axes.
+    For a floating base: position (3,), quaternion (4,) x, y, z, w and twist (6,) (ω, v) in axes of the base.
     """
 
     names: Sequence[str] = ()
@@ -35,10 +35,10 @@ class StateRequest:
 
 
 class RobotStates:
-    """Turns requests into (q, v) in the order of the model, and remembers the latest joint state.
+    """Converts requests to (q, v) in model order, and stores the latest joint state.
 
-    timeout: age (s) from which the latest joint state is too old. cutoff: Hz, of velocities that it lacks.
-    odometry_timeout: age (s) from which odometry is too old, if that says where a floating base is; else None.
+    timeout: age (s) from which the latest joint state is stale. cutoff: Hz, for computed velocities. odometry_timeout:
+    age (s) from which odometry of a floating base is stale; None without odometry.
     """
 
     def __init__(self, model: RobotModel, coordinates: Coordinates, timeout: float, cutoff: float,
@@ -52,7 +52,7 @@ class RobotStates:
             model.body_names[0], odometry_timeout, self.rejections)
 
     def read(self, request: StateRequest, now: float) -> tuple[Array, Array]:
-        """(q, v) of a request; now: s of the clock by which joint states were received."""
+        """(q, v) of a request; now: s, of the clock of joint-state reception."""
         if len(request.names):
             q, v = self._listed(request)
         elif np.size(request.position) or np.size(request.velocity):
@@ -69,7 +69,9 @@ class RobotStates:
         return np.concatenate([base_q, q]), np.concatenate([base_v, v])
 
     def present(self, now: float, field: str) -> tuple[Array, Array]:
-        """(q, v) of the joints by the latest joint state, because this field of a request is empty; or `RbdError`."""
+        """(q, v) of the joints by the latest joint state; raises `RbdError` if stale. field: empty field of the
+        request.
+        """
         age, timeout = self.latest.age(now), self.latest.timeout
         reason = f". The last joint state was rejected: {self.rejections.last}" if self.rejections.last else ""
         if age == float("inf"):
@@ -83,33 +85,33 @@ class RobotStates:
     def _listed(self, request: StateRequest) -> tuple[Array, Array]:
         joints, mimics = self._coordinates.joints, self._coordinates.mimics
         names = list(request.names)
-        at: dict[str, int] = {}
+        index: dict[str, int] = {}
         for i, name in enumerate(names):
             if name not in joints and name not in mimics:
                 raise unknown_name("joint in `state.name`:", name, joints)
-            if name in at:
+            if name in index:
                 raise RbdError(f"state.name: joint '{name}' is listed twice, expected every joint once")
-            at[name] = i
-        missing = [name for name in joints if name not in at]
+            index[name] = i
+        missing = [name for name in joints if name not in index]
         if missing:
             raise RbdError(f"state.name: joint '{missing[0]}' is missing, expected every joint once: "
                            + ", ".join(joints))
         position = numbers("state.position", names, request.position, needed=True)
         velocity = numbers("state.velocity", names, request.velocity)
-        order = [at[name] for name in joints]
-        for name in mimics.keys() & at.keys():
+        order = [index[name] for name in joints]
+        for name in mimics.keys() & index.keys():
             mimic = mimics[name]
-            expected = mimic.multiplier * position[at[mimic.source]] + mimic.offset
-            rate = mimic.multiplier * velocity[at[mimic.source]] if velocity.size else 0.0
-            if abs(position[at[name]] - expected) > MIMIC_TOLERANCE or (
-                    velocity.size and abs(velocity[at[name]] - rate) > MIMIC_TOLERANCE):
+            expected = mimic.multiplier * position[index[mimic.source]] + mimic.offset
+            rate = mimic.multiplier * velocity[index[mimic.source]] if velocity.size else 0.0
+            if abs(position[index[name]] - expected) > MIMIC_TOLERANCE or (
+                    velocity.size and abs(velocity[index[name]] - rate) > MIMIC_TOLERANCE):
                 raise RbdError(f"state: mimic joint '{name}' contradicts '{mimic.source}', which puts it at "
                                f"{expected:g} with velocity {rate:g}: leave it out, or give these numbers")
         return position[order], velocity[order] if velocity.size else np.zeros(len(joints))
 
     @staticmethod
     def _present_base(request: StateRequest, odometry: OdometryInput, now: float) -> tuple[Array, Array]:
-        """Of the latest odometry, which a request for the present state must not contradict."""
+        """(q, v) of the base by the latest odometry; raises `RbdError` if the request has base values."""
         for field, given, empty in (("base_pose.position", request.base_position, StateRequest.base_position),
                                     ("base_pose.orientation", request.base_quaternion, StateRequest.base_quaternion),
                                     ("base_twist", request.base_twist, StateRequest.base_twist)):

@@ -1,4 +1,4 @@
-"""Parameters of the server, and the model and constraints that they describe."""
+"""Parameters of the server, and its model and constraints."""
 from __future__ import annotations
 
 import dataclasses
@@ -23,8 +23,8 @@ SERVER_TABLE: Table = (
     Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests give its "
               "pose and twist.", choices=("fixed", "floating"), read_only=True),
     Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
-              "sample robot, for service constrained_dynamics; contacts that let go are the simulator's. Empty: none.",
-              read_only=True),
+              "sample robot, for service constrained_dynamics; unilateral and compliant contacts are the simulator's. "
+              "Empty: none.", read_only=True),
     Parameter("constraint_tolerance", "number", 1e-3, "Largest violation of the constraints by the state of a request "
               "for constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
     Parameter("friction", "bool", False, "Whether services count the joints' friction where a request does not say, "
@@ -49,11 +49,11 @@ class ServerSettings:
     odometry_timeout: float
     state_timeout: float
     velocity_cutoff: float
-    contacts: tuple[str, ...] = ()    # that let go, by name: not for services
+    contacts: tuple[str, ...] = ()    # names of unilateral and compliant contacts, unsupported by services
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ServerSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(SERVER_TABLE, values)
         if values["odometry"] and model.description.root != "floating":
             raise RbdError("parameter 'odometry' is for a base that moves: expected 'root' floating")
@@ -67,7 +67,7 @@ class ServerSettings:
 
 
 def load_server_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
-    """As `load_model`, with parameter `root`."""
+    """`load_model` with parameter `root`."""
     if values["root"] == "floating" and any(values.get("mounting.rpy", ())):
         raise RbdError("parameter 'mounting.rpy' is for a root link that does not move; this one is floating")
     model, notes = load_model(values, description)

@@ -26,10 +26,10 @@ class TrajectoryPoint(NamedTuple):
 
 def trajectory_efforts(model: RobotModel, coordinates: Coordinates, names: Sequence[str],
                        points: Sequence[TrajectoryPoint], friction: Friction | None = None) -> Array:
-    """Efforts (N, number of names) of N points, in the order of `names`: every joint of the model, in any order.
+    """Efforts (N, number of names) of N points, in the order of `names`: all joints of the model, in any order.
 
-    Mimic joints may be among them; their effort is 0, as that of the joint they follow moves both. Raises `RbdError`
-    naming the point and the joint.
+    Mimic joints may be included; their effort is 0, because the effort of the source joint moves both. Raises
+    `RbdError`, naming the point and the joint.
     """
     if coordinates.floating:
         raise RbdError("a joint trajectory says nothing about the floating base: use service inverse_dynamics per "
@@ -47,7 +47,7 @@ def trajectory_efforts(model: RobotModel, coordinates: Coordinates, names: Seque
                for k, kind in enumerate(("positions", "velocities", "accelerations"), start=1))
     try:
         tau = inverse_dynamics(model, q, v, a, friction=friction)
-    except RbdError as error:    # of numbers so large that there is no effort
+    except RbdError as error:    # overflow
         raise RbdError(f"point {_first_refused(model, q, v, a, friction)}: {error}") from None
     out = np.zeros((len(points), len(names)))
     out[:, order] = tau

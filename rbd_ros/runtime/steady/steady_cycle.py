@@ -1,14 +1,13 @@
 """The steady cycle of a torque controller: from the bytes of a joint state to the effort in one compiled call.
 
-While the mode is `running`, nothing fades and no limit acts, a cycle is always the same: one entry does it
-(`core/steady`), by the kernels that the objects of the ordinary way call, too. Whether it may is looked at in each
-cycle: here, whether anything happened since the last one (a reference, a wrench, other settings, a stop), and in the
-call, before it changes anything, whether the state is unusual (bytes, stamp, outlier, gap, age, limit, a number that is
-not finite). If so, the ordinary way takes the message, as if there were no other, and `prepare` looks at what it left
-behind.
+A steady cycle (mode `running`, no fade, no active limit) is one compiled entry (`core/steady`), which uses the same
+kernels as the ordinary path. Preconditions are checked in each cycle: in Python, whether anything happened since the
+last cycle (a reference, a wrench, other settings, a stop); in the compiled call, before it changes anything, whether
+the state is unusual (bytes, stamp, outlier, gap, age, limit, non-finite number). If so, the ordinary path handles the
+message, and `prepare` adapts to its result.
 
-Not here: velocities or stamps that are missing, wrenches, joints of several coordinates or mimic joints that stand in
-for others. A subclass says what belongs to a law: `steady_tracking`, `steady_flatness`.
+Unsupported: missing velocities or stamps, wrenches, joints of several coordinates, joints derived from mimic joints.
+Subclasses for the laws: `steady_tracking`, `steady_flatness`.
 """
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.compile import Entry
+from ...core.compiled.entry import Entry
 from ...core.motion.smooth_trajectory import SmoothTrajectory
 from ...core.motion.trajectory import Reference, Trajectory
 from ...core.steady import cycle_kernel as at
@@ -34,13 +33,13 @@ F = TypeVar("F", bound=FollowingLaws)
 
 
 class SteadyCycle(ABC, Generic[F]):
-    """Of one controller. `answer` tries a message; where it does, `keep` must follow, when the effort is out. `prepare`
-    follows where it does not. `stamp` (s, ns), `q`, `v`: of the last message answered. All these, and the command, are
-    what they are until the next one.
+    """Steady cycle of one controller. `answer` tries a message; if it succeeds, call `keep` after the effort is
+    published, else `prepare` after the ordinary path. `stamp` (s, ns), `q`, `v`: of the last answered message. They,
+    and the command, are valid until the next message.
     """
 
     entry: ClassVar[Entry]
-    rows: ClassVar[int] = 3    # of a reference
+    rows: ClassVar[int] = 3    # number of rows of a reference
 
     def __init__(self, controller: FollowingController[F], transit: Transit) -> None:
         self._controller = controller
@@ -57,49 +56,50 @@ class SteadyCycle(ABC, Generic[F]):
         self._words = np.zeros(1, np.int64)
         self._bytes, self._doubles = memoryview(b""), self._words.view(np.float64)
         self._layout: Layout | None = None
-        self._arrays: tuple[Any, ...] = ()    # of the call
+        self._arrays: tuple[Any, ...] = ()    # arguments of the compiled call
         self.q, self.v = self._states[at.Q], self._states[at.V]
         self._command = Command(self._states[at.SENT])
         self._limits_rate = False
-        self._q: Array | None = None    # of the state that is prepared for
+        self._q: Array | None = None    # position of the prepared state
         self._settings: SafetySettings | None = None
         self._laws: F | None = None
-        self._followed: object = self    # the reference that is prepared for, or None; this: not known
+        self._followed: object = self    # the prepared reference or None; self: unknown
         self._now = 0.0
         self._call = self.entry
         if all(joint.nq == joint.nv == 1 for joint in controller.model.joints):
             self._call.compile()
 
-    # ---- of a law
+    # ---- law
 
     @abstractmethod
     def suits(self, laws: F) -> bool:
-        """Whether the entry computes these laws, and nothing but a reference is to be known for that."""
+        """Whether the entry supports these laws, with a reference as the only other input."""
 
     @abstractmethod
     def arrays(self, laws: F) -> tuple[Array, ...]:
-        """Block and workspace of the model, and what the entry takes behind the arrays that all entries have."""
+        """Block and workspace of the model, and the entry's arguments after those common to all entries."""
 
     def rests(self, laws: F) -> bool:
-        """Whether these laws do what they do without a reference."""
+        """Whether these laws need no reference."""
         return False
 
     @abstractmethod
     def used(self) -> Any:
-        """What the last command was made of (`FollowingLaws.used`)."""
+        """Inputs of the last command (`FollowingLaws.used`)."""
 
     def happened(self, now: float) -> bool:
-        """Whether anything of the law's own is unusual now."""
+        """Whether any law-specific input has changed or is unusual."""
         return False
 
-    # ---- a cycle
+    # ---- cycle
 
     @property
     def stamp(self) -> tuple[int, int]:
         return self._whole.item(at.SEC), self._whole.item(at.NANOSEC)
 
     def answer(self, data: bytes, now: float, now_ns: int, sent_ns: int, received_ns: int) -> Command | None:
-        """What to publish for this message, as `TorqueController.on_state` says it; None if that has to be asked.
+        """The command for this message, equal to that of `TorqueController.on_state`; None if `on_state` must be
+        called.
 
         now: steady, s; the others as in `Transit.age`.
         """
@@ -114,15 +114,15 @@ class SteadyCycle(ABC, Generic[F]):
         if reference.waits or (reference.followed is not self._followed and not self._follow(laws.new)):
             return None
         self._bytes[:] = data
-        whole = self._whole
-        whole[at.NOW_NS], whole[at.SENT_NS], whole[at.RECEIVED_NS] = now_ns, sent_ns, received_ns
+        words = self._whole
+        words[at.NOW_NS], words[at.SENT_NS], words[at.RECEIVED_NS] = now_ns, sent_ns, received_ns
         if not self._call.call(*self._arrays, now):
             return None
         self._now = now
         return self._command
 
     def keep(self) -> None:
-        """The effort is out: let the objects of the ordinary way know."""
+        """Update the objects of the ordinary path after the effort was published."""
         controller, states, time_ns = self._controller, self._states, self._whole.item(at.TIME)
         state = controller.state
         measured = states[at.MEASURED].copy() if self._whole[at.EFFORT] else state.measured_effort
@@ -139,7 +139,7 @@ class SteadyCycle(ABC, Generic[F]):
                 self._take_piece(self._followed, next_t)
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:
-        """For messages as this one, which the ordinary way has answered; layout_of: how one is read in place."""
+        """Prepare for messages like this one, which the ordinary path has answered. layout_of: layout of a message."""
         self._q = None
         controller = self._controller
         state, safety, laws = controller.state, controller.safety, controller.safety.laws.new
@@ -164,18 +164,18 @@ class SteadyCycle(ABC, Generic[F]):
             self._q = state.q
 
     def _learn(self, layout: Layout, data: bytes, indices: NDArray[np.intp]) -> None:
-        """The messages of a driver."""
+        """Prepare for the message layout of a driver."""
         words, mask = layout.words(data)
-        whole = self._whole = np.concatenate([np.zeros(at.HEAD, np.int64), indices, words, mask])
-        whole[at.WORDS] = len(words)
-        whole[at.POSITION], whole[at.VELOCITY], whole[at.EFFORT] = layout.places()
+        buffer = self._whole = np.concatenate([np.zeros(at.HEAD, np.int64), indices, words, mask])
+        buffer[at.WORDS] = len(words)
+        buffer[at.POSITION], buffer[at.VELOCITY], buffer[at.EFFORT] = layout.places()
         message = bytearray(words.tobytes())
         self._words, self._doubles = np.frombuffer(message, np.int64), np.frombuffer(message)
         self._bytes = memoryview(message)[4:4 + layout.length]
         self._layout, self._laws = layout, None
 
     def _settle(self, laws: F) -> None:
-        """These laws, and the settings of now."""
+        """Prepare for these laws and the present settings."""
         controller, K, nv = self._controller, self._constants, self._nv
         state, channel = controller.state, controller.safety.channels[0]
         self._laws, self._settings, self._followed = laws, controller.safety.settings, self
@@ -188,7 +188,7 @@ class SteadyCycle(ABC, Generic[F]):
         self._arrays = (block, work, self._words, self._doubles, self._whole, K, self._rows, self._numbers, *law)
 
     def _follow(self, laws: F) -> bool:
-        """Whether what is followed now is known for some time ahead; it is the one from now on."""
+        """Prepare for the followed reference; returns whether it is known for some time ahead."""
         reference = laws.reference
         followed = reference.followed
         self._followed = self
@@ -216,7 +216,7 @@ class SteadyCycle(ABC, Generic[F]):
         return True
 
     def _take_piece(self, motion: Trajectory | SmoothTrajectory, t: float) -> None:
-        """The polynomial of this time (s)."""
+        """Store the polynomial piece for this time (s)."""
         K = self._constants
         K[at.BEGIN], K[at.END], K[at.SCALE], coefficients = motion.piece(t)
         self._whole[at.DEGREE] = len(coefficients) - 1

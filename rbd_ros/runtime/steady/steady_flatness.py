@@ -1,4 +1,4 @@
-"""The steady cycle of the controller of elastic joints, where one call computes its law (`quick_flatness`)."""
+"""The steady cycle of the elastic-joint controller, for laws supported by `quick_flatness`."""
 from __future__ import annotations
 
 import numpy as np
@@ -16,7 +16,7 @@ from .steady_cycle import Array, SteadyCycle
 
 
 class FlatnessCycle(SteadyCycle[ElasticLaws]):
-    """With series elastic and rigid drives."""
+    """Steady cycle with series elastic and rigid drives."""
 
     entry = flat_cycle_entry
     rows = 5

@@ -9,7 +9,7 @@ from .steady_cycle import Array, SteadyCycle
 
 
 class TrackingCycle(SteadyCycle[FeedforwardLaws]):
-    """With all laws of `tracking_law`."""
+    """Steady cycle for all laws of `tracking_law`."""
 
     entry = steady_cycle_entry
 

@@ -1,4 +1,4 @@
-"""Static transforms between frames, as topic `tf_static` has them: which way gravity points in the root link."""
+"""Static transforms of topic `tf_static`, for the direction of gravity in the root link."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ UNIT = 1e-2    # largest error of a quaternion's norm; it is normalised
 
 
 class Transform(NamedTuple):
-    """Pose of frame `child` in frame `parent`: of it only the rotation, as a quaternion x, y, z, w."""
+    """Rotation of frame `child` in frame `parent`, as a quaternion x, y, z, w."""
 
     parent: str
     child: str
@@ -23,7 +23,7 @@ class Transform(NamedTuple):
 
 
 def unit_quaternion(what: str, quaternion: Sequence[float]) -> Array:
-    """(4,) of norm 1; `RbdError` names what is not finite, or too far from it."""
+    """Quaternion (4,) normalised to 1; raises `RbdError`, naming `what`, if non-finite or far from unit norm."""
     values = np.asarray(quaternion, dtype=np.float64)
     if not np.isfinite(values).all():
         raise RbdError(f"{what} is not finite")
@@ -54,7 +54,7 @@ class StaticFrames:
         return wrong
 
     def rotation(self, world: str, root: str) -> Array:
-        """R (3, 3) with x_world = R x_root; `RbdError` says where the chain from `root` up to `world` ends."""
+        """R (3, 3) with x_world = R x_root; `RbdError` names the end of an incomplete chain from `root` to `world`."""
         R, frame, seen = np.eye(3), root, [root]
         while frame != world:
             if frame not in self._parent:

@@ -1,7 +1,7 @@
-"""The dynamics of an arm on a base that moves, as odometry says: a floating root whose motion is known.
+"""Dynamics of an arm on a moving base with odometry: a floating root of known motion.
 
 Only the rotation and the angular velocity ω of the base act on the joints. The base's acceleration, which odometry does
-not have, counts as zero: the root link turns at constant ω in its own axes about an origin that moves uniformly.
+not contain, is assumed zero: the root link turns at constant ω in its own axes about a uniformly moving origin.
 """
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..control.tracking_law import TrackingLaw, TrackingLawSettings
 from .odometry import OdometryInput
 
 Array = NDArray[np.float64]
-NQ, NV = 7, 6    # of the base: position and quaternion; ω and v in its own axes
+NQ, NV = 7, 6    # coordinates of the base: position and quaternion; ω and v in axes of the base
 
 
 def floating(model: RobotModel) -> RobotModel:
-    """The model with a floating root; it takes some ms to make."""
+    """The model with a floating root; takes some ms."""
     return RobotModel.from_description(dataclasses.replace(model.description, root="floating"))
 
 
 class MovingBase:
-    """An arm (`model`: with a floating root) on the base of this odometry, with its tracking law."""
+    """Tracking law of an arm (`model`: with a floating root) on a base with odometry."""
 
     def __init__(self, model: RobotModel, odometry: OdometryInput, law: TrackingLawSettings) -> None:
         self.model, self._odometry = model, odometry
@@ -36,16 +36,16 @@ class MovingBase:
         self._none = np.zeros(NV)
 
     def gravity(self, q: Array) -> Array:
-        """g(q) of the joints (nv,), the base as it is turned now."""
+        """g(q) of the joints (nv,) at the present rotation of the base."""
         return gravity_effort(self.model, self._positions(q))[NV:]
 
     def accelerating(self, q: Array, a: Array) -> Array:
-        """g(q) + M(q) a of the joints (nv,), likewise."""
+        """g(q) + M(q) a of the joints (nv,) at the present rotation of the base."""
         return inverse_dynamics(self.model, self._positions(q), self._still, np.concatenate([self._none, a]))[NV:]
 
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any, share: float) -> Array:
-        """Torque of the joints (nv,), as `TrackingLaw.effort` of an arm whose base turns."""
-        turning = np.concatenate([self._odometry.twist[:3], np.zeros(3)])    # uniform motion is not felt
+        """Torque of the joints (nv,) as by `TrackingLaw.effort`, for a turning base."""
+        turning = np.concatenate([self._odometry.twist[:3], np.zeros(3)])    # uniform motion has no effect
         if reference is not None:
             reference = Reference(self._positions(reference.q), np.concatenate([turning, reference.v]),
                                   np.concatenate([self._none, reference.a]))

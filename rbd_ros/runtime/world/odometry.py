@@ -1,7 +1,7 @@
-"""Odometry: pose and twist of the robot's base, validated as joint states are.
+"""Odometry: pose and twist of the robot's base, validated like joint states.
 
-The message (nav_msgs/Odometry) has the pose of frame `child` in frame `world`, z up, and the twist of `child` in its
-own axes: with `child` the root link of the robot description, position, quaternion and [ω, v] of a floating base.
+The message (nav_msgs/Odometry) has the pose of frame `child` in frame `world`, z up, and the twist of `child` in axes
+of `child`. If `child` is the root link of the robot, these are position, quaternion and [ω, v] of a floating base.
 """
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..parameters import Parameter, Table
 from .frames import unit_quaternion
 
 Array = NDArray[np.float64]
-STEADY, SLACK = 1.0, 0.02    # rad/s, rad: what the base may turn beyond its angular velocity while odometry is fresh
-FASTEST = 10.0               # rad/s: an angular velocity beyond that is never believed
-SHORTEST = 1e-3              # s: stamps that are nearly the same are no measure
+STEADY, SLACK = 1.0, 0.02    # rad/s, rad: allowed turn beyond the angular velocity while odometry is fresh
+FASTEST = 10.0               # rad/s: larger angular velocities are rejected
+SHORTEST = 1e-3              # s: shortest interval of stamps for a velocity
 
 ODOMETRY_TABLE: Table = (
     Parameter("odometry", "string", "", "Topic of nav_msgs/Odometry that says where the root link is, how it is turned "
@@ -44,11 +44,11 @@ class Odometry(NamedTuple):
 class OdometryInput:
     """The last valid odometry of the frame `root`.
 
-    Rejected are: other frames, numbers that are not finite, quaternions that are not of unit length, angular velocities
-    ω beyond `FASTEST`; and while the last one is fresh, stamps that go backwards or cease, turns that ω does not
-    explain, and an ω that is neither the one before nor that of the turn, nor between them, but for T = `STEADY`
-    (`WITHIN` + Δt / `BRAKING`), as velocities of joints are judged (`core.motion.continuity`). What comes after a pause
-    of `timeout` (s) may be turned in any way.
+    Rejected are: other frames, non-finite numbers, quaternions of other than unit norm, angular velocities ω beyond
+    `FASTEST`; and while the last message is fresh, decreasing or missing stamps, turns that disagree with ω, and an ω
+    that is outside the range from the previous ω to that of the turn by more than T = `STEADY` (`WITHIN` + Δt /
+    `BRAKING`), as for velocities of joints (`core.motion.continuity`). After a pause of `timeout` (s) any turn is
+    accepted.
     """
 
     def __init__(self, root: str, timeout: float, rejections: Rejections | None = None) -> None:
@@ -60,19 +60,19 @@ class OdometryInput:
 
     @property
     def known(self) -> bool:
-        """Whether there was one."""
+        """Whether there was valid odometry."""
         return self._received > -math.inf
 
     def forget(self) -> None:
-        """The next one is the first one."""
+        """Reset: the next message is the first one."""
         self._stamp_ns, self._received = 0, -math.inf
 
     def age(self, now: float) -> float:
-        """Seconds since the last valid one; infinite before that."""
+        """Age (s) of the last valid message; infinite before the first."""
         return now - self._received
 
     def problem(self, now: float) -> str:
-        """Reason why the odometry is not used, "" if it is."""
+        """Reason why the odometry is not used, "" if it is used."""
         if self.age(now) <= self.timeout:
             return ""
         last = f" The last one was rejected: {self._refused}" if self._refused else ""
@@ -118,7 +118,7 @@ class OdometryInput:
         self._world, self._stamp_ns, self._received = world, message.stamp_ns, now
 
     def _follow(self, age: float, stamp_ns: int, quaternion: Array, omega: Array) -> None:
-        """Whether that can follow on the last one, which came `age` s before."""
+        """Raise `Rejected` if a message is no plausible successor of the last one, received `age` s before."""
         if stamp_ns < self._stamp_ns:
             raise Rejected("stamp_backwards", "stamp of the odometry " + (
                 f"went backwards by {(self._stamp_ns - stamp_ns) * 1e-9:.6f} s" if stamp_ns else "is missing"))
@@ -133,7 +133,7 @@ class OdometryInput:
         if turned > allowed:
             raise Rejected("implausible", f"odometry: the base turned by {turned:.3g} rad within {passed:.3g} s, "
                                           f"expected at most {allowed:.3g} by its angular velocity")
-        turning = np.zeros(3)    # rad/s, by the turn
+        turning = np.zeros(3)    # rad/s, angular velocity by the turn
         if sine > 0.0:
             turning = axis * math.copysign(turned / (sine * max(by_stamps, SHORTEST)), cosine)
         way, changed = turning - before, omega - before

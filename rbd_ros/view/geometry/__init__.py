@@ -1,1 +1,1 @@
-"""What is drawn of a robot, as data."""
+"""Geometry of a robot for drawing, as data."""

@@ -1,7 +1,7 @@
-"""COLLADA files (.dae) → triangles: what robot descriptions use of it, without textures, skins and animation.
+"""Triangles of COLLADA files (.dae): the subset used by robot descriptions, without textures, skins and animation.
 
-A file may be hostile: what it takes to read one is bounded by the length of the file and by the limits here. Nodes that
-are instances of others, in which few bytes say much, are paid for each time.
+Files may be hostile: the cost of reading is bounded by the file's length and by the limits here. Instances of nodes,
+which expand few bytes to much data, are counted each time.
 """
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ...core.model.files.xml_tree import parse_xml
 from .shapes import GREY, Array, Colour, Surface
 
 PIECES = ("triangles", "polylist", "polygons")
-DEEPEST = 100             # nodes within nodes
+DEEPEST = 100             # nesting depth of nodes
 MOST_NODES = 20_000       # nodes, their children and the pieces of geometry in them, each as often as it is drawn
 MOST_CORNERS = 10_000_000    # of triangles, once for reading them and each time they are drawn
 MOST_INPUTS = 32          # numbers that a corner has in the file: vertex, normal, texture, …
 
 
 def read_collada(path: Path) -> list[Surface]:
-    """The surfaces of a file, in m, by material. As RViz does, the up axis is not looked at: axes stay as written.
+    """The surfaces of a file, in m, by material. The up axis is ignored, as in RViz.
 
-    Raises `RbdError` where it is not to be read.
+    Raises `RbdError` for an unreadable file.
     """
     try:
         root = parse_xml(path.read_bytes(), "it", "a mesh")
@@ -136,10 +136,10 @@ class _File:
 
 def _numbers(source: Element) -> Array:
     """The rows of a `<source>`: (N, 3)."""
-    found = source.find("float_array")
+    array = source.find("float_array")
     accessor = source.find(".//accessor")
     width = int(accessor.get("stride", "3")) if accessor is not None else 3
-    text = found.text if found is not None else None
+    text = array.text if array is not None else None
     return np.array((text or "").split(), dtype=np.float64).reshape(-1, width)[:, :3]
 
 
@@ -156,7 +156,7 @@ def _corners(piece: Element, step: int) -> tuple[Any, Any]:
 
 
 def _fans(counts: Any) -> Any:
-    """Polygons of so many corners as triangles (T, 3) about their first corner."""
+    """Triangle fans (T, 3) of polygons with these numbers of corners."""
     first = np.concatenate([[0], np.cumsum(counts)[:-1]])
     each = np.maximum(counts - 2, 0)
     start = np.repeat(first, each)
@@ -165,7 +165,7 @@ def _fans(counts: Any) -> Any:
 
 
 def _with_normals(triangles: Any, inputs: dict[str, Element]) -> Any:
-    """Point and normal of each corner (C, 1 or 2): where these differ there is an edge."""
+    """Indices of point and normal of each corner (C, 1 or 2): different normals make an edge."""
     columns = [int(inputs[name].get("offset", "0")) for name in ("VERTEX", "NORMAL") if name in inputs]
     return triangles.reshape(-1, triangles.shape[2])[:, columns]
 

@@ -1,4 +1,4 @@
-"""The uniform box that has a link's inertia: what is wrong with an inertia is seen at once beside the geometry."""
+"""Uniform boxes with the links' inertias, to show wrong inertias beside the geometry."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ THINNEST = 0.002    # m: sides of boxes that are drawn
 @dataclass(frozen=True, eq=False)
 class InertiaBox:
     """sides (3,), m: of the box of mass `mass` (kg) whose principal moments are the link's; pose (4, 4) of its middle
-    in the link's frame. problem: why no body has this inertia, "" if one may.
+    in the link's frame. problem: why the inertia is impossible, "" if it is possible.
     """
 
     link: str
@@ -28,13 +28,13 @@ class InertiaBox:
 
     @property
     def shape(self) -> Shape:
-        """The box as it is drawn."""
+        """The box as a shape."""
         return Shape(self.link, "box", self.pose, tuple(float(side) for side in np.maximum(self.sides, THINNEST)),
                      BAD if self.problem else GOOD, source="inertia")
 
 
 def inertia_box(link: str, inertia: Inertia) -> InertiaBox | None:
-    """The box of a link; None where it has no mass.
+    """The box of a link; None without mass.
 
     Of sides a, b, c a uniform box has the moments m/12 (b² + c²), …, so a² = 6/m (I_y + I_z − I_x): negative, drawn as
     zero, where the moments violate the triangle inequality.
@@ -51,6 +51,6 @@ def inertia_box(link: str, inertia: Inertia) -> InertiaBox | None:
 
 
 def inertia_boxes(links: Mapping[str, Inertia]) -> tuple[InertiaBox, ...]:
-    """Of all links that have mass."""
-    found = (inertia_box(name, inertia) for name, inertia in links.items())
-    return tuple(box for box in found if box is not None)
+    """The boxes of all links with mass."""
+    candidates = (inertia_box(name, inertia) for name, inertia in links.items())
+    return tuple(box for box in candidates if box is not None)

@@ -1,4 +1,4 @@
-"""Mesh files of a robot description: where they are, and what is in them."""
+"""Locating and reading mesh files of a robot description."""
 from __future__ import annotations
 
 import json
@@ -16,15 +16,15 @@ from .shapes import GREY, Surface
 FORMATS = (".stl", ".dae", ".obj", ".ply", ".off", ".glb", ".gltf")
 BINARY = (".stl", ".ply", ".glb")
 LARGEST = 256 * 2**20    # bytes
-LONGEST = 64 * 2**20     # bytes of files with numbers as text, which take several times as much memory
+LONGEST = 64 * 2**20     # bytes of text files, which need several times as much memory
 
 
 def find_mesh(name: str, description: Path | None) -> Path:
-    """The file that `<mesh filename>` names; `RbdError` says where it is not.
+    """The file of `<mesh filename>`; raises `RbdError`, listing the searched places.
 
     `package://name/path`: as `package_folder` finds it. Other names are paths, relative to the description's folder.
 
-    A description that came as text, from a topic for instance, has meshes of packages alone (description: None).
+    A description given as text, e.g. from a topic, may only use meshes of packages (description: None).
     """
     folders = [] if description is None else list(description.resolve().parents)
     if name.startswith(PACKAGE):
@@ -40,14 +40,14 @@ def find_mesh(name: str, description: Path | None) -> Path:
 
 
 def _there(path: Path) -> Path:
-    if not os.path.isfile(path):    # False of names that no file can have, too
+    if not os.path.isfile(path):    # False for invalid file names, too
         raise RbdError(f"there is no file '{str(path)[:200]}'")
     return path
 
 
 @lru_cache(maxsize=256)
 def read_mesh(path: Path) -> tuple[Surface, ...]:
-    """The surfaces in a file, in its own unit and axes; `RbdError` says why it cannot be read."""
+    """The surfaces of a file, in its own unit and axes; raises `RbdError` for an unreadable file."""
     kind = path.suffix.lower()
     if kind not in FORMATS:
         raise RbdError(f"'{path.name}': meshes are read from {', '.join(FORMATS)}")
@@ -57,17 +57,17 @@ def read_mesh(path: Path) -> tuple[Surface, ...]:
     try:
         if kind in (".glb", ".gltf"):
             _check_gltf(path)
-        found = read_collada(path) if kind == ".dae" else _by_trimesh(path)
+        surfaces = read_collada(path) if kind == ".dae" else _by_trimesh(path)
     except RbdError as error:
         raise RbdError(f"cannot read '{path.name}': {error}") from None
-    good = tuple(surface for surface in found if len(surface.faces) and np.isfinite(surface.points).all())
+    good = tuple(surface for surface in surfaces if len(surface.faces) and np.isfinite(surface.points).all())
     if not good:
         raise RbdError(f"'{path.name}' holds no triangles")
     return good
 
 
 def _check_gltf(path: Path) -> None:
-    """`RbdError` where few bytes of a glTF file say much: other readers make arrays of whatever length it names."""
+    """Raise `RbdError` for a glTF file that expands to huge arrays; other readers allocate any declared length."""
     data = path.read_bytes()
     if data[:4] == b"glTF":
         data = data[20:20 + int.from_bytes(data[12:16], "little")]
@@ -101,12 +101,12 @@ def _by_trimesh(path: Path) -> list[Surface]:
         parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh)]
         return [Surface(np.asarray(part.vertices, dtype=np.float64), np.asarray(part.faces, dtype=np.int64),
                         _colour(part), flat) for part in parts]
-    except Exception as error:    # whatever its readers raise of a broken file
+    except Exception as error:    # any exception of its readers for a corrupt file
         raise RbdError(f"{type(error).__name__}: {str(error)[:120]}") from None
 
 
 def _colour(part: object) -> tuple[float, float, float, float]:
-    """The diffuse colour of its material, grey where it has none."""
+    """The diffuse colour of the part's material, grey without one."""
     visual = getattr(part, "visual", None)
     material = getattr(visual, "material", None)
     if getattr(visual, "defined", False) and material is not None and getattr(material, "image", None) is None:

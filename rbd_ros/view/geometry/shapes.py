@@ -1,4 +1,4 @@
-"""What is drawn, as data: primitives and triangles, each with a pose in its link and a colour."""
+"""Shapes as data: primitives and triangles, each with a pose in its link and a colour."""
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -11,16 +11,16 @@ from .shapes import Colour, Shape
 
 ROD: Colour = (0.62, 0.66, 0.72, 1.0)
 DRUM: Colour = (0.24, 0.36, 0.55, 1.0)
-LEAST = 0.3    # m: the size of a robot for which no length is known
+LEAST = 0.3    # m: size of a robot without known lengths
 
 
 def size_of(description: Description) -> float:
-    """Length (m) that the sizes of rods and markers go by."""
+    """Reference length (m) for the sizes of rods and markers."""
     return max(extent(description), LEAST)
 
 
 def skeleton(description: Description) -> dict[str, tuple[Shape, ...]]:
-    """Shapes by link: a rod to each joint below it, to its centre of mass where nothing is below, a drum per joint."""
+    """Shapes by link: a rod to each child joint, or to the centre of mass without children, and a drum per joint."""
     thick = 0.018 * size_of(description)
     shapes: dict[str, list[Shape]] = {link: [] for link in description.links}
     below: set[str] = set()
@@ -32,7 +32,7 @@ def skeleton(description: Description) -> dict[str, tuple[Shape, ...]]:
     for link, inertia in description.links.items():
         if link not in below and inertia.mass > 0.0:
             shapes[link] += _rod(link, 2.0 * np.asarray(inertia.com), thick)    # a uniform rod's end
-    return {link: tuple(found) for link, found in shapes.items()}
+    return {link: tuple(parts) for link, parts in shapes.items()}
 
 
 def _rod(link: str, end: Array, thick: float) -> list[Shape]:

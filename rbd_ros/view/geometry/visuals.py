@@ -1,7 +1,7 @@
-"""`<visual>` and `<collision>` of a robot description → shapes by link. Nothing in them stops a robot from opening.
+"""Shapes by link from `<visual>` and `<collision>` of a robot description; errors in them never prevent viewing.
 
-What cannot be read (a mesh that is not there, a size that is no number) is drawn as the link's collision shape, or as
-the box of its inertia, and said in a note.
+Unreadable shapes (a missing mesh, an invalid size) are replaced by the link's collision shape, or by the box of its
+inertia, with a note.
 """
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PRIMITIVES: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {    # tag → 
     "box": ("box", (("size", 3),)), "cylinder": ("cylinder", (("radius", 1), ("length", 1))),
     "capsule": ("cylinder", (("radius", 1), ("length", 1))), "sphere": ("sphere", (("radius", 1),))}
 STAND_IN: Colour = (0.85, 0.65, 0.35, 0.6)
-MOST_POINTS = 10_000_000    # of all meshes together, each as often as it is drawn
+MOST_POINTS = 10_000_000    # of all meshes together, each counted as often as drawn
 
 
 @dataclass(frozen=True)
 class Visuals:
-    """Shapes by link, and what could not be drawn as the description says: (link, why)."""
+    """Shapes by link, and notes (link, reason) on replaced shapes."""
 
     shapes: Mapping[str, tuple[Shape, ...]]
     notes: tuple[tuple[str, str], ...]
@@ -44,39 +44,39 @@ def read_visuals(tree: ElementTree.Element, file: Path | None, stand_in: Callabl
     notes: list[tuple[str, str]] = []
     links = [element for element in tree if element.tag == "link"]
     points = 0
-    seen = "visual" if any(link.find("visual") is not None for link in links) else "collision"
+    tag = "visual" if any(link.find("visual") is not None for link in links) else "collision"
     for link in links:
         name = link.get("name", "")
         progress(name)
-        found: list[Shape] = []
+        shapes_of_link: list[Shape] = []
         lost = ""
-        for element in link.findall(seen):
+        for element in link.findall(tag):
             try:
-                shapes_here = _shapes(element, name, file, materials, seen)
+                shapes_here = _shapes(element, name, file, materials, tag)
                 points += sum(len(shape.surface.points) for shape in shapes_here if shape.surface is not None)
                 if points > MOST_POINTS:
                     raise RbdError(f"the meshes up to here have more than {MOST_POINTS} points")
-                found += shapes_here
+                shapes_of_link += shapes_here
             except RbdError as error:
                 lost = str(error)
         if lost:
             notes.append((name, lost))
             instead = _collision(link, name, file) or [shape for shape in [stand_in(name)] if shape is not None]
-            found += [replace(shape, source="stand-in", colour=STAND_IN) for shape in instead]
-        shapes[name] = tuple(found)
+            shapes_of_link += [replace(shape, source="stand-in", colour=STAND_IN) for shape in instead]
+        shapes[name] = tuple(shapes_of_link)
     return Visuals(shapes, tuple(notes))
 
 
 def _collision(link: ElementTree.Element, name: str, file: Path | None) -> list[Shape]:
     """Primitive shapes of the collision geometry."""
-    found: list[Shape] = []
+    shapes: list[Shape] = []
     for element in link.findall("collision"):
         if element.find("geometry/mesh") is None:
             try:
-                found += _shapes(element, name, file, {}, "stand-in")
+                shapes += _shapes(element, name, file, {}, "stand-in")
             except RbdError:
                 continue
-    return found
+    return shapes
 
 
 def _shapes(element: ElementTree.Element, link: str, file: Path | None, materials: Mapping[str, Colour],
@@ -86,17 +86,17 @@ def _shapes(element: ElementTree.Element, link: str, file: Path | None, material
         raise RbdError(f"<{element.tag}> has no geometry")
     colour = _colour(element.find("material"), materials)
     pose = _pose(element.find("origin"))
-    given = geometry[0]
-    if given.tag in PRIMITIVES:
-        kind, attributes = PRIMITIVES[given.tag]
-        size = tuple(value for name, count in attributes for value in _numbers(given.get(name, ""), count, given.tag))
+    shape = geometry[0]
+    if shape.tag in PRIMITIVES:
+        kind, attributes = PRIMITIVES[shape.tag]
+        size = tuple(value for name, count in attributes for value in _numbers(shape.get(name, ""), count, shape.tag))
         if min(size) <= 0.0:
-            raise RbdError(f"<{given.tag}> has a size of {min(size):g}")
+            raise RbdError(f"<{shape.tag}> has a size of {min(size):g}")
         return [Shape(link, kind, pose, size, colour or GREY, source=source)]
-    if given.tag != "mesh":
-        raise RbdError(f"<{given.tag[:40]}> is no shape that is drawn")
-    scale = np.array(_numbers(given.get("scale", "1 1 1"), 3, "mesh scale"))
-    surfaces = read_mesh(find_mesh(given.get("filename", ""), file))
+    if shape.tag != "mesh":
+        raise RbdError(f"<{shape.tag[:40]}> is no shape that is drawn")
+    scale = np.array(_numbers(shape.get("scale", "1 1 1"), 3, "mesh scale"))
+    surfaces = read_mesh(find_mesh(shape.get("filename", ""), file))
     flipped = np.prod(scale) < 0.0
     return [Shape(link, "mesh", pose, (), colour or surface.colour,
                   replace(surface, points=surface.points * scale,
@@ -118,7 +118,7 @@ def _rgba(material: ElementTree.Element) -> Colour | None:
         red, green, blue, opacity = (min(max(value, 0.0), 1.0) for value in _numbers(colour.get("rgba", ""), 4, "rgba"))
     except RbdError:
         return None
-    return red, green, blue, opacity if opacity > 0.05 else 1.0    # which is meant to be seen
+    return red, green, blue, opacity if opacity > 0.05 else 1.0    # nearly invisible colours are drawn opaque
 
 
 def _pose(origin: ElementTree.Element | None) -> Array:

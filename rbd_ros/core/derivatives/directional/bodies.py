@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compile import entry
+from ...compiled.entry import entry
 from ...dynamics.bodies.joint_wrenches import joint_wrenches_recursion
 from ...dynamics.bodies.link_tree import link_tree, link_wrenches
 from ...dynamics.inverse import SIZE

@@ -12,17 +12,12 @@ from ...dynamics.friction import Friction
 from ...dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ...dynamics.mass_matrix import mass_matrix
 from ...dynamics.singular import SingularMassMatrix, by_rows, solved, wrenches_of
-from ...model.block import SHARED
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from ...trying import trying
+from ...compiled.door import where_suited
 from .bodies import ForwardDirectional, HybridDirectional, of_bodies
 from .run import NO_MASK, NOTHING, Case, at_once, case, rubbing_state, run
 from .tangent import Tangent, Tangents
-
-
-def _one_state(model: RobotModel, q: Any, v: Any, tau: Any, tangent: Any) -> Array | None:
-    return None if model._block[SHARED] > 0.0 else at_once(model, q, v, v, tau, tangent)
 
 
 @overload
@@ -33,7 +28,6 @@ def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
 def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
                                  tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
                                  friction: Friction | None = None, bodies: Literal[True]) -> ForwardDirectional: ...
-@trying(_one_state)
 def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
                                  tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
                                  friction: Friction | None = None,
@@ -47,6 +41,10 @@ def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         >>> rbd.forward_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], rbd.Tangent(tau=[1, 0])).round(3)
         array([  5.293, -12.26 ])
     """
+    if external_wrenches is None and friction is None and bodies is None:
+        derivative = where_suited(at_once, model, q, v, v, tau, tangent)
+        if derivative is not None:
+            return derivative    # type: ignore[no-any-return]
     if friction is not None and external_wrenches is None and not bodies:
         quick = rubbing_state(model, q, v, v, tau, NO_MASK, tangent, friction)
         if quick is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compile import kernel
+from ...compiled.kernel import kernel
 from ...dynamics.friction import Friction, fitting
 from ...errors import RbdError, unknown_name
 from ...model.inertia import Array, finite

@@ -9,14 +9,10 @@ from numpy.typing import ArrayLike
 from ...dynamics.friction import Friction
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from ...trying import trying
+from ...compiled.door import where_suited
 from .bodies import InverseDirectional, of_bodies
 from .run import NO_MASK, NOTHING, at_once, case, rubbing_state, run
 from .tangent import Tangent, Tangents
-
-
-def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tangent: Any) -> Array | None:
-    return at_once(model, q, v, a, NOTHING, tangent)
 
 
 @overload
@@ -27,7 +23,6 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
 def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                                  tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
                                  friction: Friction | None = None, bodies: Literal[True]) -> InverseDirectional: ...
-@trying(_one_state)
 def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                                  tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
                                  friction: Friction | None = None,
@@ -42,6 +37,10 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         >>> rbd.inverse_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], rbd.Tangent(gravity=[0, 0, 1])).round(3)
         array([-0.401, -0.179])
     """
+    if external_wrenches is None and friction is None and bodies is None:
+        derivative = where_suited(at_once, model, q, v, a, NOTHING, tangent)
+        if derivative is not None:
+            return derivative    # type: ignore[no-any-return]
     if friction is not None and external_wrenches is None and not bodies:
         quick = rubbing_state(model, q, v, a, NOTHING, NO_MASK, tangent, friction)
         if quick is not None:

@@ -5,7 +5,7 @@ the nodes of the packed model.
 """
 from __future__ import annotations
 
-from ...compile import kernel, routine
+from ...compiled.kernel import kernel, routine
 from ...lie.polynomial_series import polynomial
 from ...lie.spatial import compose, cross, rotate_back, scale, sub
 from ...model.block import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compile import entry
+from ...compiled.entry import entry
 from ...dynamics.constrained.rows import Motion, constraint_rows
 from ...dynamics.contact.contact_rows import contact_changes
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...assign import assign
-from ...compile import entry, routine
+from ...compiled.assign import assign
+from ...compiled.entry import entry
+from ...compiled.kernel import routine
 from ...dynamics.articulated import SIZE as FACTORS
 from ...dynamics.articulated import articulated_recursion
 from ...dynamics.friction import Friction, left_over
@@ -23,7 +24,7 @@ from ...model.configuration import positions_valid
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, finite_entry, node_wrenches, shaped
-from ...trying import where_suited
+from ...compiled.door import where_suited
 from .friction_records import friction_by, friction_change, friction_terms, not_asked
 from .parameters import HEAD, RECORD
 from .sweeps import (
@@ -224,7 +225,7 @@ def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, q: 
 
 def at_once(model: Any, q: Any, v: Any, a: Any, tau: Any, tangent: Any) -> Array | None:
     """Result of the entry for one state and `Tangents` of this model; tau empty: inverse dynamics."""
-    if tangent.block is not model._block:
+    if tangent.block is not model._block or (tau.shape[0] > 0 and model._block[SHARED] > 0.0):
         return None
     out = np.empty((tangent.count, model.nv))
     found = directional_entry.call(model._block, q, v, a, tau, NO_MASK, NOTHING, tangent.quick, tangent.records,

@@ -7,7 +7,7 @@ the same numbers, for several times the work. ∂h, T⁻¹∂T, is of a node's p
 """
 from __future__ import annotations
 
-from ...compile import kernel, routine, sweep
+from ...compiled.kernel import kernel, routine, sweep
 from ...lie.spatial import unit
 from ...model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node,

@@ -1,7 +1,7 @@
 """Twists and wrenches as pairs of vectors, angular part first, for kernels that differentiate along a direction."""
 from __future__ import annotations
 
-from ...compile import kernel
+from ...compiled.kernel import kernel
 from ...lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times
 from ...model.block import vector
 from ..columns import ad

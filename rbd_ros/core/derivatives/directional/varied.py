@@ -9,7 +9,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compile import entry
+from ...compiled.entry import entry
 from ...imaginary_step import STEP
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel

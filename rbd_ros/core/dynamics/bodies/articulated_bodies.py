@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compile import entry, kernel, sweep
+from ...compiled.entry import entry
+from ...compiled.kernel import kernel, sweep
 from ...errors import RbdError
 from ...lie.spatial import add, cross, hat, rotate, rotate_back, scale, sub, symmetric_times
 from ...model.block import (

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compile import quick_entry, sweep
+from ...compiled.entry import quick_entry
+from ...compiled.kernel import sweep
 from ...errors import RbdError
 from ...lie.spatial import add, cross, rotate, scale, sub, symmetric_times
 from ...model.block import (
@@ -21,8 +22,8 @@ from ...model.configuration import positions_valid
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import shaped
-from ...trying import trying
-from ...workspace import ONE_STATE
+from ...compiled.door import Call, door
+from ...compiled.workspace import ONE_STATE
 from ..inverse import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, inverse_dynamics_recursion
 from .link_tree import (
     ABOVE, INDEX, INERTIA, MASS, MOMENT, ROW, link_count, link_record, link_tree, link_wrenches, to_link, to_node,
@@ -96,12 +97,11 @@ ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes + nv)
 _NONE = np.empty(0)
 
 
-def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
-    out = np.empty((len(model.body_names), 6))
-    return out if joint_wrenches_entry.call(model._block, link_tree(model), q, v, a, _NONE, model._work, out) else None
+_door = door("joint_wrenches", Call(
+    joint_wrenches_entry, "B tree q v a none W >", lambda model: [(len(model.body_names), 6)],
+    constants={"tree": link_tree, "none": lambda model: _NONE}))
 
 
-@trying(_one_state)
 def joint_wrenches(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                    external_wrenches: Any = None) -> Array:
     """Joint wrenches (nb, 6) or (N, nb, 6), the load of bearings and bolts: exerted on each link by the joint above it,
@@ -116,6 +116,8 @@ def joint_wrenches(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         >>> rbd.joint_wrenches(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])[1].round(3)
         array([ 0.  ,  0.  ,  0.  ,  0.  ,  0.  , 19.62])
     """
+    if external_wrenches is None and (wrenches := _door(model, q, v, a)) is not None:
+        return wrenches    # type: ignore[no-any-return]
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(len(model.body_names), 6)
     if not joint_wrenches_entry.call(model._block, link_tree(model), *given.flat,

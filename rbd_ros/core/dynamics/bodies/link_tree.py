@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...compile import kernel
+from ...compiled.kernel import kernel
 from ...lie.spatial import add, cross, rotate, rotate_back, sub
 from ...model.assembly import depth_first
 from ...model.block import LINK, LINK_POSITION, LINK_ROTATION, LINK_START, LINKS, integer, matrix, vector

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compile import entry
+from ...compiled.entry import entry
 from ...errors import RbdError, shown
 from ...lie.so3 import hat
 from ...lie.spatial import add, cross, dot, rotate, scale, unit

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compile import entry
+from ...compiled.entry import entry
 from ...errors import RbdError
 from ...lie import se3
 from ...lie.coadjoint import Ad_star_inv

@@ -13,7 +13,7 @@ from ...model.constraints import ConstraintSet, bound_to
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
-from ...trying import trying
+from ...compiled.entry import UNSUITED
 from ..contact.contact_rows import contact_rows_entry
 from ..forward import solve_mass_matrix
 from ..friction import Friction, left_over
@@ -54,6 +54,7 @@ class ConstrainedForward(_ConstrainedForward, Loaded):
 
 def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, tau: Any, damping: float,
                baumgarte: Any) -> ConstrainedForward | None:
+    """The result for unvalidated inputs; None, or one of `UNSUITED`, where they are not one state that is met."""
     bound = bound_to(model, constraints)
     if bound.users:
         return None
@@ -79,7 +80,6 @@ def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, ta
     return _new(ConstrainedForward, (out[:nv], out[efforts:-INFO], int(rank), residual, condition))
 
 
-@trying(_one_state)
 def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
                                  tau: ArrayLike, *, external_wrenches: Any = None, damping: float = 0.0,
                                  baumgarte: float | Sequence[float] | None = None,
@@ -102,6 +102,12 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
         >>> found.acceleration.shape, found.multipliers.shape
         ((5,), (3,))
     """
+    if external_wrenches is None and friction is None and joint_wrenches is None:
+        try:
+            if (result := _one_state(model, constraints, q, v, tau, damping, baumgarte)) is not None:
+                return result
+        except UNSUITED:    # looked at below, by name
+            pass
     bound_to(model, constraints)
     if friction is not None:
         tau = left_over(model, friction, v, tau)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry, sweep
+from ...compiled.entry import entry
+from ...compiled.kernel import sweep
 
 RANK_TOLERANCE = 1e-8    # of the largest column of Z: below, a direction counts as one that nothing constrains
 

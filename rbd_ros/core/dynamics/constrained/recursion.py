@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry, kernel, quick_entry, sweep
+from ...compiled.entry import entry, quick_entry
+from ...compiled.kernel import kernel, sweep
 from ...lie.spatial import add, cross, dot, rotate, scale
 from ...model.block import (
     RATIO, SHARED, all_finite, finite_range, first_position, first_velocity, integer, kind, matrix, node, node_count,
@@ -19,7 +20,7 @@ from ...model.block import (
 from ...model.configuration import positions_valid
 from ...model.constraint_block import ROWS
 from ...model.joint_kinds import column, dof, is_revolute
-from ...workspace import CONSTRAINED
+from ...compiled.workspace import CONSTRAINED
 from ..articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
 from .minimum_norm import minimum_norm
 from .rows import POSES, Motion, constraint_rows, world_poses

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...compile import kernel, sweep
+from ...compiled.kernel import kernel, sweep
 from ...lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ...model.block import (
     GRAVITY, RATIO, first_position, first_velocity, integer, kind, matrix, node, node_count, parent, put, put_matrix,

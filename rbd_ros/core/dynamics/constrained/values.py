@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compile import entry
-from ...errors import RbdError, RbdWarning
+from ...compiled.entry import entry
+from ...errors import RbdError, warn
 from ...model.block import all_finite, integer, node_count, rates_valid, size_q, size_v
 from ...model.configuration import positions_valid
 from ...model.constraint_block import ROWS
@@ -75,9 +74,9 @@ def warn_of_gap(model: RobotModel, constraints: ConstraintSet, q: Array, value: 
         constraints.unseen = 0
         at = np.unravel_index(int(np.argmax(f)), f.shape)
         where = f"state {at[0]}: " if f.ndim == 2 else ""
-        warnings.warn(f"constraints: {where}the state does not meet them: {constraints.labels[at[-1]]} is off by "
-                      f"{f.max():.3g} (m or rad). `project(model, constraints, q, v)` is a state that does, "
-                      "`baumgarte=` leads there. Said once per ConstraintSet", RbdWarning, stacklevel=4)
+        warn(f"constraints: {where}the state does not meet them: {constraints.labels[at[-1]]} is off by {f.max():.3g} "
+             "(m or rad). `project(model, constraints, q, v)` is a state that does, `baumgarte=` leads there. Said once "
+             "per ConstraintSet")
 
 
 def constraint_values(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry, kernel, sweep
+from ...compiled.entry import entry
+from ...compiled.kernel import kernel, sweep
 from ...lie.spatial import add, dot, rotate, rotate_back, scale, sub
 from ...model.block import integer, matrix, vector
 from ...model.surfaces.shapes import CYLINDER, ELLIPSOID, PLANE, SPHERE, TORUS, bend, length, normal, settled

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry, kernel, sweep
+from ...compiled.entry import entry
+from ...compiled.kernel import kernel, sweep
 from ...lie.spatial import add, compose, cross, dot, rotate, rotate_back, scale, sub
 from ...model.block import (
     finite_range, first_velocity, integer, kind, matrix, node, node_count, rates_valid, size_q, size_v, vector, zero,

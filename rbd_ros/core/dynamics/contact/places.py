@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry, sweep
+from ...compiled.entry import entry
+from ...compiled.kernel import sweep
 from ...lie.spatial import add, compose, cross, rotate, rotate_back, sub
 from ...model.block import (
     finite_range, integer, layout, matrix, node_count, put, put_matrix, rates_valid, size_q, size_v, vector,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import kernel, sweep
+from ...compiled.kernel import kernel, sweep
 from ...lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub
 from ...model.surfaces.shapes import CYLINDER, ELLIPSOID, PLANE, TORUS, length, normal, outside, settled
 

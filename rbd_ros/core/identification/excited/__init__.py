@@ -1,1 +1,1 @@
-"""Motions that show the parameters."""
+"""Excitation: motions for identification."""

@@ -1,8 +1,8 @@
-"""Motions that show the parameters: periodic, within all limits, with the largest determinant of the information.
+"""Excitation motions: periodic, within all limits, with the largest determinant of the information matrix.
 
-`q(t) = c₀ + Σ_k a_k sin(2πkt/T) + b_k cos(2πkt/T)`, with velocity and acceleration zero at its ends, so that it can
-begin, end and repeat at rest. `log det WᵀW` of the base regressor W, friction included, is maximised by L-BFGS with
-exact limits as penalties (Swevers et al. 1997); what is left over is taken off by a smaller amplitude.
+`q(t) = c₀ + Σ_k a_k sin(2πkt/T) + b_k cos(2πkt/T)`, with zero velocity and acceleration at its ends, so that it can
+start, end and repeat at rest. `log det WᵀW` of the base regressor W, including friction, is maximised by L-BFGS with
+limits as penalties (Swevers et al. 1997); remaining violations are removed by a smaller amplitude.
 """
 from __future__ import annotations
 
@@ -27,22 +27,21 @@ from ..regressor_columns import columns_of, parameter_names
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
-FASTEST = 0.5          # Hz of the highest harmonic where nothing else is said
+FASTEST = 0.5          # Hz, default frequency of the highest harmonic
 LONGEST_PERIOD = 20.0  # s
 RATE = 1000.0          # Hz, of the certificate
-MARGIN = 0.97          # of the limits, for the optimisation
+MARGIN = 0.97          # share of the limits used in the optimisation
 ROUNDS = ((1e1, 0.35), (1e3, 0.35), (1e5, 0.3))    # weight of the limits, share of the time
 REACH = np.pi          # rad or m about neutral, for joints without position limits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Excitation:
-    """A motion to record: `motion(t)` has .q, .v, .a (N, nv), rad, m and s; it begins and ends at rest, where it began.
+    """A motion to record: `motion(t)` has .q, .v, .a (N, nv), rad, m and s; it starts and ends at rest at one position.
 
-    condition: of the base regressor with friction, sampled, rows over the efforts' limits, columns of length one.
-    log_det: of the information. usage: the largest share of each limit at 1 kHz, at most 1; of "clearance" it is 1 less
-    the smallest one (m). duration (s) is `periods`
-    times the period.
+    condition: of the sampled base regressor with friction, rows divided by effort limits, unit columns. log_det: of the
+    information matrix. usage: the largest ratio to each limit at 1 kHz, at most 1; for "clearance" 1 minus the smallest
+    clearance (m). duration (s): `periods` times the period.
     """
 
     model: RobotModel
@@ -70,25 +69,24 @@ class Excitation:
 def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | None = None, harmonics: int | None = None,
                period: float | None = None, rotors: bool = True, planes: Iterable[PlaneLimit] = (),
                seconds: float = 40.0, seed: int = 0, progress: Progress | None = None) -> Excitation:
-    """A motion of this duration (s) that shows the model's inertial parameters, rotors and friction.
+    """A motion of this duration (s) that excites the model's inertial parameters, rotors and friction.
 
-    limits: `MotionLimits`; without them those of the model. harmonics: up to which frequency / period⁻¹; None: 0.5 Hz.
-    period (s): None: duration over the smallest number that makes it at most 20 s. planes: `PlaneLimit`s that points
-    of bodies stay before. seconds: of computation. seed: of the start. progress: called with a line now and then.
-    `RbdError` for a model with joints of several coordinates that have quaternions, for joints without any limit of
-    velocity, acceleration and effort, and where the limits leave no motion.
+    limits: `MotionLimits`; by default those of the model. harmonics: number; None: up to 0.5 Hz. period (s): None:
+    duration divided by the smallest integer that makes it at most 20 s. planes: `PlaneLimit`s of points. seconds: of
+    computation. seed: of the random start. progress: called with lines of text. Raises `RbdError` for joints with
+    quaternions, for joints without any limit of velocity, acceleration and effort, and if the limits allow no motion.
 
         >>> limits = rbd.MotionLimits(velocity=2.0, acceleration=10.0)
-        >>> rbd.excitation(rbd.sample("two_link"), 5.0, limits=limits, seconds=0.2).motion(0.0).v.round(6)
+        >>> rbd.excitation(rbd.sample("two_link"), 5.0, limits=limits, seconds=0.2).motion(0.0).v.round(6) + 0.0
         array([0., 0.])
     """
-    whole = positive(duration, "duration", "time")
+    total = positive(duration, "duration", "time")
     budget = positive(seconds, "seconds", "time")
     if not model.nv or model.nq != model.nv or model._quaternions:
         raise RbdError("excitation: expected a model with joints, each position of which is a number of its own")
-    times = max(1, int(np.ceil(whole / LONGEST_PERIOD))) if period is None else max(
-        1, round(whole / positive(period, "period", "time")))
-    cycle = whole / times
+    times = max(1, int(np.ceil(total / LONGEST_PERIOD))) if period is None else max(
+        1, round(total / positive(period, "period", "time")))
+    cycle = total / times
     count = max(3, round(FASTEST * cycle)) if harmonics is None else harmonics
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= 100:
         raise RbdError(f"harmonics must be an integer from 2 to 100, got {shown(harmonics)}")
@@ -114,11 +112,11 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, kept_out)
     condition, log_det = information.quality(series.projected(motion.coefficients))
     tell(f"condition number {condition:.3g}")
-    return Excitation(model, motion, whole, times, condition, log_det, usage, time.monotonic() - begin)
+    return Excitation(model, motion, total, times, condition, log_det, usage, time.monotonic() - begin)
 
 
 def _row_weights(model: RobotModel, limits: CheckedLimits) -> Array:
-    """One over the size of efforts per joint: its limit, or 1 where some have none."""
+    """Inverse effort limit per joint, or 1 if a joint has none."""
     return 1.0 / limits.effort if np.isfinite(limits.effort).all() else np.ones(model.nv)
 
 
@@ -133,7 +131,7 @@ def _narrowed(limits: CheckedLimits) -> CheckedLimits:
 
 
 def _range(model: RobotModel, limits: CheckedLimits) -> tuple[Array, Array]:
-    """Middle and half range of positions, where there is no limit about neutral."""
+    """Middle and half range of positions; about the neutral position without limits."""
     neutral = model.neutral()
     low = np.where(np.isfinite(limits.position_lower), limits.position_lower, neutral - REACH)
     high = np.where(np.isfinite(limits.position_upper), limits.position_upper, neutral + REACH)
@@ -155,24 +153,24 @@ def _start(model: RobotModel, series: Series, limits: CheckedLimits, rng: np.ran
 
 
 def _optimised(x: Array, information: Information, penalty: Penalty, until: float, tell: Progress) -> Array:
-    """L-BFGS at growing weights of the limits, until this time."""
+    """Maximise by L-BFGS with increasing penalty weights, until this time."""
     from scipy.optimize import minimize
 
     shape, begin = x.shape, time.monotonic()
     best = x
-    said = [begin]
+    reported = [begin]
     spent = 0.0
     for weight, share in ROUNDS:
         spent += share
         stop = begin + spent * (until - begin)
 
         def cost(flat: NDArray[np.float64], weight: float = weight) -> tuple[float, Array]:
-            at = flat.reshape(shape)
-            value, gradient, log_det = information.cost(at)
-            over, slope = penalty.cost(at)
+            point = flat.reshape(shape)
+            value, gradient, log_det = information.cost(point)
+            over, slope = penalty.cost(point)
             now = time.monotonic()
-            if now - said[0] > 2.0:
-                said[0] = now
+            if now - reported[0] > 2.0:
+                reported[0] = now
                 tell(f"log det {log_det:.1f}, beyond limits {over:.2g}")
             return value + weight * over, (gradient + weight * slope).reshape(-1)
 
@@ -180,15 +178,15 @@ def _optimised(x: Array, information: Information, penalty: Penalty, until: floa
             if time.monotonic() > stop:
                 raise StopIteration
 
-        found = minimize(cost, best.reshape(-1), jac=True, method="L-BFGS-B", callback=check,
+        solution = minimize(cost, best.reshape(-1), jac=True, method="L-BFGS-B", callback=check,
                          options={"maxiter": 1000, "maxcor": 30})
-        best = found.x.reshape(shape)
+        best = solution.x.reshape(shape)
     return best
 
 
 def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
             limits: CheckedLimits, planes: Planes) -> tuple[PeriodicMotion, dict[str, Usage]]:
-    """The motion with the largest amplitude, at most what is given, that keeps all limits at 1 kHz."""
+    """The motion scaled to the largest amplitude (at most 1) that keeps all limits at 1 kHz."""
     low, high = 0.0, 1.0
     usage: dict[str, Usage] = {}
     motion = PeriodicMotion(coefficients, cycle, times)
@@ -199,16 +197,16 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
         scaled = scale * coefficients
         scaled[0] = centred
         trial = PeriodicMotion(scaled, cycle, times)
-        found = certified(model, trial, limits, planes)
-        if all(entry.ratio <= 1.0 for entry in found.values()):
-            low, motion, usage = scale, trial, found
+        usages = certified(model, trial, limits, planes)
+        if all(entry.ratio <= 1.0 for entry in usages.values()):
+            low, motion, usage = scale, trial, usages
             if scale == 1.0:
                 break
         else:
             high = scale
         scale = 0.5 * (low + high) if low else 0.9 * high
     if not usage:
-        worst = max(found.items(), key=lambda item: item[1].ratio)
+        worst = max(usages.items(), key=lambda item: item[1].ratio)
         raise RbdError(f"excitation: no motion within the limits: {worst[0]} of {worst[1].joint} is "
                        f"{worst[1].ratio:.3g} times its limit even with a small amplitude")
     return motion, usage
@@ -216,7 +214,7 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
 
 def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, planes: Planes,
               rate: float = RATE) -> dict[str, Usage]:
-    """The largest share of each limit at this rate (Hz); of "clearance", 1 less the smallest one (m)."""
+    """The largest ratio to each limit at this rate (Hz); for "clearance", 1 minus the smallest clearance (m)."""
     from ...dynamics.friction import friction_effort
     from ...dynamics.inverse import inverse_dynamics
     from ...motion.optimal.certificate import ratio_to_limits

@@ -1,4 +1,4 @@
-"""Cost and gradient of excitation: the information of a motion, and what is beyond its limits."""
+"""Cost and gradient of excitation: information of a motion, and penalties of limits."""
 from __future__ import annotations
 
 import numpy as np
@@ -16,14 +16,14 @@ from ..regressor_columns import columns_of, full_regressor
 
 Array = NDArray[np.float64]
 STEP = 1e-6          # of differences; the regressor is linear in a and quadratic in v
-SLIP = 0.1           # rad/s, m/s: Coulomb friction as the optimisation sees it
-SLOWEST_SLIP = 0.02  # as it is judged
-CLEAR, UNIT = 0.005, 0.2    # m: before planes, and what counts as far beyond one
+SLIP = 0.1           # rad/s, m/s: smoothing of Coulomb friction in the optimisation
+SLOWEST_SLIP = 0.02  # in the final evaluation
+CLEAR, UNIT = 0.005, 0.2    # m: margin of clearances, and unit of their violation
 TINY = 1e-12
 
 
 class Series:
-    """Fourier series that begin at rest, sampled at N even times: unknowns x (size, nv), in units that move alike."""
+    """Fourier series starting at rest, sampled at N equidistant times: unknowns x (size, nv), orthonormalised."""
 
     def __init__(self, count: int, period: float, samples: int) -> None:
         self.count, self.period = count, period
@@ -33,33 +33,33 @@ class Series:
         harmonic = np.concatenate([[1.0], np.repeat(np.arange(1, count + 1), 2)])
         weighted = start / harmonic
         _, _, V = np.linalg.svd(weighted)
-        free = V[2:].T    # what keeps velocity and acceleration zero at the ends
-        own = np.zeros((len(harmonic), 1))
-        own[0] = 1.0
-        free = np.concatenate([own, (free - own @ (own.T @ free))], axis=1)
+        free = V[2:].T    # null space of zero velocity and acceleration at the ends
+        constant = np.zeros((len(harmonic), 1))
+        constant[0] = 1.0
+        free = np.concatenate([constant, (free - constant @ (constant.T @ free))], axis=1)
         Q, R = np.linalg.qr(free)
-        kept = np.abs(np.diag(R)) > 1e-9
-        Q = Q[:, kept]
+        significant = np.abs(np.diag(R)) > 1e-9
+        Q = Q[:, significant]
         Q[:, 0] *= np.sign(Q[0, 0])
         self.free = Q / harmonic[:, None]
         self.size = self.free.shape[1]
         self.bases = [b @ self.free for b in raw]
 
     def motion(self, x: Array) -> tuple[Array, Array, Array]:
-        """q, v, a (N, nv)."""
+        """Samples q, v, a (N, nv)."""
         q, v, a = (b @ x for b in self.bases)
         return q, v, a
 
     def gradient(self, dq: Array, dv: Array, da: Array) -> Array:
-        """By x, of what has these gradients by q, v, a."""
+        """Gradient by x from gradients by q, v, a."""
         return self.bases[0].T @ dq + self.bases[1].T @ dv + self.bases[2].T @ da
 
     def coefficients(self, x: Array) -> Array:
-        """(2 count + 1, nv)."""
+        """Fourier coefficients (2 count + 1, nv)."""
         return self.free @ x
 
     def projected(self, coefficients: Array) -> Array:
-        """The x of coefficients."""
+        """The unknowns x of coefficients."""
         return np.linalg.lstsq(self.free, coefficients, rcond=None)[0]
 
 
@@ -79,7 +79,7 @@ class Information:
         return W * self.weights[:, None]
 
     def quality(self, x: Array) -> tuple[float, float]:
-        """Condition number of W with columns of length one, and log det WᵀW."""
+        """Condition number of W with unit columns, and log det WᵀW."""
         W = self.regressor(x, SLOWEST_SLIP).reshape(-1, len(self.columns))
         lengths = np.linalg.norm(W, axis=0)
         sizes = np.linalg.svd(W / np.where(lengths > 0.0, lengths, 1.0), compute_uv=False)
@@ -100,17 +100,17 @@ class Information:
         full = np.zeros((len(q), nv, PARAMETERS * len(model.body_names)))
         full[..., self.inertial] = G[..., :len(self.inertial)]
         dq, dv, da = self._differences(q, v, a, full)
-        at = len(self.inertial)
+        offset = len(self.inertial)
         for what, columns in self.joint_columns.items():
             joints = columns - columns_of(model, what).start
-            own = G[:, joints, at + np.arange(len(columns))]
+            part = G[:, joints, offset + np.arange(len(columns))]
             if what == "rotor":
-                da[:, joints] += own
+                da[:, joints] += part
             elif what == "viscous":
-                dv[:, joints] += own
+                dv[:, joints] += part
             else:
-                dv[:, joints] += own * (1.0 - np.tanh(v[:, joints] / SLIP) ** 2) / SLIP
-            at += len(columns)
+                dv[:, joints] += part * (1.0 - np.tanh(v[:, joints] / SLIP) ** 2) / SLIP
+            offset += len(columns)
         return -log_det / p, -2.0 / p * self.series.gradient(dq, dv, da), log_det
 
     def _differences(self, q: Array, v: Array, a: Array, G: Array) -> tuple[Array, Array, Array]:
@@ -123,12 +123,12 @@ class Information:
         flat = moved.transpose(1, 0, 2, 3).reshape(3, -1, nv)
         Y = inertial_regressor(self.model, *flat).reshape(3 * nv + 1, n, -1)
         sums = np.einsum("knj,nj->kn", Y, G.reshape(n, -1))
-        found = (sums[:-1] - sums[-1]).T
-        return found[:, :nv] / STEP, found[:, nv:2 * nv] / STEP, found[:, 2 * nv:]
+        gradients = (sums[:-1] - sums[-1]).T
+        return gradients[:, :nv] / STEP, gradients[:, nv:2 * nv] / STEP, gradients[:, 2 * nv:]
 
 
 class Penalty:
-    """Mean squares of what is beyond the limits, in shares of these."""
+    """Penalty: mean squares of violations, relative to the limits."""
 
     def __init__(self, model: RobotModel, series: Series, limits: CheckedLimits, planes: Planes) -> None:
         self.model, self.series, self.limits, self.planes = model, series, limits, planes
@@ -162,7 +162,7 @@ class Penalty:
 
 
 def _beyond(values: Array, lower: Array, upper: Array) -> tuple[float, Array]:
-    """Mean squares beyond the limits over half their range, and the gradient."""
+    """Mean squares of violations relative to half the range, and the gradient."""
     half = 0.5 * (upper - lower)
     unit = np.where(np.isfinite(half), half, 1.0)
     over = np.maximum(values - upper, 0.0) - np.maximum(lower - values, 0.0)

@@ -1,1 +1,1 @@
-"""Recordings: read, cleaned, filtered."""
+"""Reading, cleaning and filtering of recordings."""

@@ -1,20 +1,20 @@
-"""The cutoff frequency of the filter, from the positions: a few times what the motion has, not what the noise has."""
+"""Choice of the filter's cutoff frequency from the positions: a multiple of the motion's bandwidth, without noise."""
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-SHARE = 0.9995       # of the power of velocities, below the frequency that the cutoff is chosen from
+SHARE = 0.9995       # share of the velocities' power that defines the bandwidth
 CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
-NOISY = 10.0         # medians of the power of noise alone, which is never all white: what is above is motion
-NEIGHBOURS = 17      # frequencies, of which the average is compared
-NO_MOTION = 20.0     # Hz: the motion of an arm is slower; each octave from here on may have the most noise
+NOISY = 10.0         # multiple of the noise's median power above which a frequency belongs to the motion
+NEIGHBOURS = 17      # number of averaged frequencies
+NO_MOTION = 20.0     # Hz: above, there is only noise; its largest octave is used
 
 
 def chosen_cutoff(q: Array, rate: float) -> float:
-    """Hz, four times the frequency below which almost all power of the velocities is; q (N, n): positions of joints
-    that move, at this rate. Noise of positions counts with f² in velocities, so it is told from the motion first.
+    """Cutoff, Hz: four times the frequency below which almost all power of the velocities lies; q (N, n): positions of
+    moving joints, at this rate. Position noise grows with f² in velocities, so it is separated from the motion first.
     """
     from scipy.ndimage import uniform_filter1d
 

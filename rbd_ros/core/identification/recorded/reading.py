@@ -1,4 +1,4 @@
-"""Files of recordings → arrays: CSV, NPZ and rosbag2, none of which needs ROS."""
+"""Reading of recordings from CSV, NPZ and rosbag2 files, without ROS."""
 from __future__ import annotations
 
 import csv
@@ -19,7 +19,7 @@ QUANTITIES = {"q": "q", "position": "q", "pos": "q", "v": "v", "velocity": "v", 
               "a": "a", "acceleration": "a", "acc": "a", "ddq": "a", "qdd": "a", "tau": "tau", "effort": "tau",
               "torque": "tau"}
 TIMES = ("t", "time", "stamp", "timestamp")
-GAP, SHORTEST_GAP = 10.0, 0.02    # median periods, and s: no signal is bridged over a longer time without samples
+GAP, SHORTEST_GAP = 10.0, 0.02    # median periods, and s: longer gaps are not interpolated
 
 
 def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
@@ -34,21 +34,21 @@ def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
     if not rows:
         raise RbdError(f"{source} is empty")
     if columns is None:
-        where, names = _by_header([cell.strip() for cell in rows[0]], source)
+        columns_of, names = _by_header([cell.strip() for cell in rows[0]], source)
         first = 1
     else:
-        where, names = _by_number(columns, joints, source)
+        columns_of, names = _by_number(columns, joints, source)
         first = 0 if _number(rows[0][0]) is not None else 1
-    width = 1 + max(max(at) for at in where.values())
-    table = np.full((len(rows) - first, width), np.nan)    # what is missing or no number is found later, as NaN is
+    width = 1 + max(max(at) for at in columns_of.values())
+    table = np.full((len(rows) - first, width), np.nan)    # missing values and non-numbers stay NaN
     for i, row in enumerate(rows[first:]):
         for j, cell in enumerate(row[:width]):
             value = _number(cell)
             table[i, j] = np.nan if value is None else value
     if not len(table):
         raise RbdError(f"{source} has a header and no rows")
-    found = {name: table[:, at] for name, at in where.items()}
-    return {**found, "t": found["t"][:, 0], "joints": names, "source": source}
+    arrays = {name: table[:, at] for name, at in columns_of.items()}
+    return {**arrays, "t": arrays["t"][:, 0], "joints": names, "source": source}
 
 
 def _number(cell: str) -> float | None:
@@ -59,22 +59,22 @@ def _number(cell: str) -> float | None:
 
 
 def _by_header(header: list[str], source: str) -> tuple[dict[str, list[int]], tuple[str, ...]]:
-    """Which columns are which, and the joints' names in the order of q."""
+    """Column indices by quantity, and the joints' names in the order of q."""
     times = [i for i, name in enumerate(header) if name.lower() in TIMES]
-    found: dict[str, dict[str, int]] = {"q": {}, "v": {}, "a": {}, "tau": {}}
+    indices: dict[str, dict[str, int]] = {"q": {}, "v": {}, "a": {}, "tau": {}}
     for i, name in enumerate(header):
         before, after = re.match(r"([A-Za-z]+)_(.+)$", name), re.match(r"(.+)[/.]([A-Za-z]+)$", name)
         if before and before[1].lower() in QUANTITIES:
-            found[QUANTITIES[before[1].lower()]][before[2]] = i
+            indices[QUANTITIES[before[1].lower()]][before[2]] = i
         elif after and after[2].lower() in QUANTITIES:
-            found[QUANTITIES[after[2].lower()]][after[1]] = i
-    names = tuple(name for name in found["q"] if name in found["tau"])
+            indices[QUANTITIES[after[2].lower()]][after[1]] = i
+    names = tuple(name for name in indices["q"] if name in indices["tau"])
     if len(times) != 1 or not names:
         raise RbdError(f"{source}: expected a header with t and, per joint, q_NAME and tau_NAME (v_NAME, a_NAME if "
                        f"known); got {shown(header)}. `columns` names columns by number")
-    where = {"t": times} | {what: [at[name] for name in names] for what, at in found.items()
+    columns_of = {"t": times} | {what: [at[name] for name in names] for what, at in indices.items()
                             if all(name in at for name in names)}
-    return where, names
+    return columns_of, names
 
 
 def _by_number(columns: Mapping[str, object], joints: Sequence[str] | None,
@@ -82,12 +82,12 @@ def _by_number(columns: Mapping[str, object], joints: Sequence[str] | None,
     if joints is None or not {"t", "q", "tau"} <= set(columns) <= {"t", "q", "v", "a", "tau"}:
         raise RbdError(f"{source}: columns must name the first column of t, q and tau (v, a if known), and joints the "
                        f"joints; got columns {shown(dict(columns))}, joints {shown(joints)}")
-    where = {}
+    columns_of = {}
     for what, at in columns.items():
         if isinstance(at, bool) or not isinstance(at, int) or at < 0:
             raise RbdError(f"{source}: column of {what} must be a number from 0, got {shown(at)}")
-        where[what] = [at] if what == "t" else list(range(at, at + len(joints)))
-    return where, tuple(joints)
+        columns_of[what] = [at] if what == "t" else list(range(at, at + len(joints)))
+    return columns_of, tuple(joints)
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -95,19 +95,19 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
     source = Path(path).name
     try:
         with np.load(path, allow_pickle=False) as file:
-            found: dict[str, Any] = {name: file[name] for name in ("t", "q", "v", "a", "tau", "joints")
+            arrays: dict[str, Any] = {name: file[name] for name in ("t", "q", "v", "a", "tau", "joints")
                                      if name in file.files}
-            there = list(file.files)
-    except (OSError, ValueError, EOFError, KeyError, AttributeError) as error:    # of a broken or a pickled file
+            present = list(file.files)
+    except (OSError, ValueError, EOFError, KeyError, AttributeError) as error:    # for a corrupt or a pickled file
         raise RbdError(f"cannot read '{path}': {error}") from None
     except Exception as error:    # zipfile.BadZipFile, zlib.error
         raise RbdError(f"cannot read '{path}': {error}") from None
-    if missing := {"t", "q", "tau"} - set(found):
+    if missing := {"t", "q", "tau"} - set(arrays):
         raise RbdError(f"{source}: expected arrays t, q, tau (v, a, joints), {', '.join(sorted(missing))} missing; "
-                       f"got {shown(there)}")
-    if "joints" in found:
-        found["joints"] = tuple(str(name) for name in np.ravel(found["joints"]))
-    return {**found, "source": source}
+                       f"got {shown(present)}")
+    if "joints" in arrays:
+        arrays["joints"] = tuple(str(name) for name in np.ravel(arrays["joints"]))
+    return {**arrays, "source": source}
 
 
 def read_bag(path: str | os.PathLike[str], topic: str, effort_topic: str | None) -> dict[str, Any]:
@@ -121,20 +121,20 @@ def read_bag(path: str | os.PathLike[str], topic: str, effort_topic: str | None)
     source = Path(path).name
     if not Path(path).exists():
         raise RbdError(f"cannot read '{path}': there is no such file or folder")
-    wanted = {_slashed(name) for name in (topic, effort_topic) if name is not None}
-    rows: dict[str, list[tuple[float, dict[str, tuple[float, float, float]]]]] = {name: [] for name in wanted}
+    topics_read = {_slashed(name) for name in (topic, effort_topic) if name is not None}
+    rows: dict[str, list[tuple[float, dict[str, tuple[float, float, float]]]]] = {name: [] for name in topics_read}
     try:
         with AnyReader([Path(path)], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
             topics = sorted({connection.topic for connection in reader.connections})
-            for name in wanted - set(topics):
+            for name in topics_read - set(topics):
                 raise RbdError(f"{source} has no topic {name}; it has {', '.join(topics) or 'none'}")
-            kept = [connection for connection in reader.connections if connection.topic in wanted]
-            for connection, _, data in reader.messages(connections=kept):
+            connections = [connection for connection in reader.connections if connection.topic in topics_read]
+            for connection, _, data in reader.messages(connections=connections):
                 message: Any = reader.deserialize(data, connection.msgtype)
                 rows[connection.topic].append(_state(message))
     except RbdError:
         raise
-    except Exception as error:    # what the reader raises of a broken file
+    except Exception as error:    # any exception of the reader for a corrupt file
         raise RbdError(f"cannot read '{path}': {error}") from None
     efforts = None if effort_topic is None else rows[_slashed(effort_topic)]
     return _arrays(rows[_slashed(topic)], efforts, source, topic, effort_topic or topic)
@@ -145,7 +145,7 @@ def _slashed(topic: str) -> str:
 
 
 def _state(message: Any) -> tuple[float, dict[str, tuple[float, float, float]]]:
-    """Stamp, and per joint position, velocity and effort, NaN where the message has none."""
+    """Stamp, and position, velocity and effort per joint, NaN if missing."""
     stamp = message.header.stamp
     names = list(message.name)
 
@@ -176,23 +176,23 @@ def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
             good = np.isfinite(values)
             if good.any():
                 tau[:, j] = _between(t, times[good], values[good])
-    known: NDArray[np.bool_] = ~np.all(np.isnan(tau), axis=0)
-    if not known.any():
+    with_effort: NDArray[np.bool_] = ~np.all(np.isnan(tau), axis=0)
+    if not with_effort.any():
         raise RbdError(f"{source}: {topic} has no efforts; give the topic that has them" if efforts is None else
                        f"{source}: {effort_topic} has no efforts of joints of {topic} at times of their positions")
-    v = table[:, known, 1]
-    return {"t": t, "q": table[:, known, 0], "v": None if np.isnan(v).all() else v, "tau": tau[:, known],
-            "joints": tuple(name for name, there in zip(names, known, strict=True) if there), "source": source}
+    v = table[:, with_effort, 1]
+    return {"t": t, "q": table[:, with_effort, 0], "v": None if np.isnan(v).all() else v, "tau": tau[:, with_effort],
+            "joints": tuple(name for name, there in zip(names, with_effort, strict=True) if there), "source": source}
 
 
 def _between(t: Array, times: Array, values: Array) -> Array:
-    """Values at t, straight between those at `times`, NaN before, behind, and in gaps."""
+    """Values at t, interpolated linearly between `times`; NaN outside and in gaps."""
     steps = np.diff(times)
     usual = float(np.median(steps[steps > 0.0])) if (steps > 0.0).any() else 0.0
-    found: Array = np.interp(t, times, values, left=np.nan, right=np.nan)
-    at = np.searchsorted(times, t, side="right") - 1
-    inside = (at >= 0) & (at < len(steps))
-    later = np.clip(at, 0, max(len(steps) - 1, 0))
+    values_at: Array = np.interp(t, times, values, left=np.nan, right=np.nan)
+    index = np.searchsorted(times, t, side="right") - 1
+    inside = (index >= 0) & (index < len(steps))
+    later = np.clip(index, 0, max(len(steps) - 1, 0))
     if len(steps):
-        found[inside & (steps[later] > max(GAP * usual, SHORTEST_GAP)) & (t > times[later])] = np.nan
-    return found
+        values_at[inside & (steps[later] > max(GAP * usual, SHORTEST_GAP)) & (t > times[later])] = np.nan
+    return values_at

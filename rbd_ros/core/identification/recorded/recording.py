@@ -1,4 +1,4 @@
-"""What was recorded of a robot: times, positions and efforts of joints by name, from arrays, CSV, NPZ or rosbag2."""
+"""Recordings of a robot: times, positions and efforts of joints by name, from arrays, CSV, NPZ or rosbag2."""
 from __future__ import annotations
 
 import os
@@ -19,11 +19,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Recording:
-    """A recorded motion, as it came: gaps, NaN and restarts are found when it is used.
+    """A raw recorded motion: gaps, NaN and restarts are handled on use.
 
     t (N,): s. q, v, a, tau (N, n): positions, velocities, accelerations and efforts of the columns `joints`, rad, m, s,
-    N m, N; v and a may be None: they are taken from the positions. joints: names of the columns; without them, the
-    columns are the model's coordinates in its order. `RbdError` for shapes that do not belong together.
+    N m, N; v and a may be None: computed from the positions. joints: names of the columns; by default the model's
+    coordinates in its order. Raises `RbdError` for inconsistent shapes.
 
         >>> t = np.linspace(0.0, 1.0, 101)
         >>> rbd.Recording(t, np.outer(t, [1.0, 2.0]), tau=np.zeros((101, 2)), joints=["shoulder", "elbow"]).joints
@@ -44,11 +44,11 @@ class Recording:
         if not len(times):
             raise RbdError(f"{source}: there are no samples")
         parts: dict[str, Array | None] = {}
-        for name, given in (("q", q), ("v", v), ("a", a), ("tau", tau)):
-            if given is None and name in ("v", "a"):
+        for name, values in (("q", q), ("v", v), ("a", a), ("tau", tau)):
+            if values is None and name in ("v", "a"):
                 parts[name] = None
                 continue
-            array = _numbers(given, name, 2)
+            array = _numbers(values, name, 2)
             if len(array) != len(times):
                 raise RbdError(f"{source}: {name} has {len(array)} rows, t has {len(times)}")
             parts[name] = array
@@ -69,26 +69,26 @@ class Recording:
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], columns: Mapping[str, object] | None = None,
                  joints: Sequence[str] | None = None) -> Recording:
-        """From a CSV file with a header, or without one if `columns` says what is where.
+        """Read a CSV file with a header, or without one if `columns` is given.
 
-        Header: `t` (or `time`, `stamp`), and per joint `q_NAME`, `tau_NAME`, and if wanted `v_NAME`, `a_NAME`; also
-        `position_…`, `velocity_…`, `acceleration_…`, `effort_…`, and `NAME/position`, `NAME.position`. columns: of each
-        of "t", "q", "v", "a", "tau" the number of its first column (t: its column), joints then says how many.
+        Header: `t` (or `time`, `stamp`), and per joint `q_NAME`, `tau_NAME`, optionally `v_NAME`, `a_NAME`; also
+        `position_…`, `velocity_…`, `acceleration_…`, `effort_…`, and `NAME/position`, `NAME.position`. columns: index
+        of the first column of each of "t", "q", "v", "a", "tau"; the number of columns is that of `joints`.
         """
         return cls(**read_csv(path, columns, joints))
 
     @classmethod
     def from_npz(cls, path: str | os.PathLike[str]) -> Recording:
-        """From an NPZ file with arrays t, q, tau, and if there v, a, joints (names)."""
+        """Read an NPZ file with arrays t, q, tau, and optionally v, a, joints (names)."""
         return cls(**read_npz(path))
 
     @classmethod
     def from_bag(cls, path: str | os.PathLike[str], topic: str = JOINT_STATES,
                  effort_topic: str | None = None) -> Recording:
-        """From a rosbag2 (folder, .db3 or .mcap), without ROS; needs the package rosbags.
+        """Read a rosbag2 (folder, .db3 or .mcap), without ROS; needs the package rosbags.
 
-        topic: of sensor_msgs/JointState, with efforts. effort_topic: of another JointState or of rbd_interfaces'
-        efforts, whose values at the times of `topic` are taken instead, if the joint states have none.
+        topic: of sensor_msgs/JointState, with efforts. effort_topic: topic of JointState or rbd_interfaces efforts,
+        whose values, interpolated at the times of `topic`, replace the efforts of joint states.
         """
         for what, given in (("topic", topic), ("effort_topic", effort_topic or "")):
             if not isinstance(given, str):
@@ -99,7 +99,7 @@ class Recording:
     @classmethod
     def load(cls, path: str | os.PathLike[str], topic: str = JOINT_STATES,
              effort_topic: str | None = None) -> Recording:
-        """From a file of any of these kinds, by its name."""
+        """Read a file of any supported kind, by its name."""
         kind = Path(path).suffix.lower()
         if kind == ".csv":
             return cls.from_csv(path)
@@ -114,8 +114,8 @@ class Recording:
         return f"Recording '{self.source}': {len(self.t)} samples of {self.q.shape[1]} joints"
 
     def in_order_of(self, model: RobotModel) -> tuple[Recording, tuple[str, ...]]:
-        """The columns in the model's order, and the names of columns that are not the model's; `RbdError` names what
-        is missing.
+        """The columns in the model's order, and the names of foreign columns; raises `RbdError`, naming missing
+        columns.
         """
         if model.nq != model.nv or model._quaternions:
             raise RbdError("recordings hold one number per coordinate: joints with quaternions, such as a floating "
@@ -129,19 +129,19 @@ class Recording:
         missing = [name for name in names if name not in self.joints]
         if missing:
             raise unknown_name("joint", missing[0], self.joints, f"{self.source}: no column for a joint of the model")
-        at = [self.joints.index(name) for name in names]
-        q, v, a, tau = (None if x is None else x[:, at] for x in (self.q, self.v, self.a, self.tau))
+        indices = [self.joints.index(name) for name in names]
+        q, v, a, tau = (None if x is None else x[:, indices] for x in (self.q, self.v, self.a, self.tau))
         assert q is not None and tau is not None
-        others = tuple(name for name in self.joints if name not in names)
-        return Recording(self.t, q, v, a, tau=tau, joints=names, source=self.source), others
+        foreign = tuple(name for name in self.joints if name not in names)
+        return Recording(self.t, q, v, a, tau=tau, joints=names, source=self.source), foreign
 
     def same_as(self, other: Recording) -> bool:
-        """Whether both are of the same times, positions and efforts."""
+        """Whether both have the same times, positions and efforts."""
         return self.joints == other.joints and all(np.array_equal(a, b, equal_nan=True) for a, b in (
             (self.t, other.t), (self.q, other.q), (self.tau, other.tau)))
 
     def part(self, rows: slice | NDArray[np.int64]) -> Recording:
-        """Some rows of it."""
+        """The recording with the selected rows."""
         v, a = (None if x is None else x[rows] for x in (self.v, self.a))
         return Recording(self.t[rows], self.q[rows], v, a, tau=self.tau[rows], joints=self.joints, source=self.source)
 

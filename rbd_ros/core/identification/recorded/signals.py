@@ -1,6 +1,6 @@
-"""From a recording to even, filtered samples with velocities and accelerations: what is left out is said.
+"""Preparation of a recording: equidistant filtered samples with velocities and accelerations; exclusions are reported.
 
-Steps: rows without numbers out, rows in order, restarts and gaps split; even steps by splines; one zero-phase
+Steps: remove rows with NaN, sort rows, split at restarts and gaps; equidistant sampling by splines; one zero-phase
 low-pass for all signals; derivatives of the filtered positions by quintic splines.
 """
 from __future__ import annotations
@@ -22,21 +22,21 @@ from .whole_turns import unwound
 
 Array = NDArray[np.float64]
 ORDER = 4            # of the Butterworth filter
-SHORTEST = 1.0       # s of a piece
-FEWEST = 50          # samples of a piece
+SHORTEST = 1.0       # s, shortest piece
+FEWEST = 50          # smallest number of samples of a piece
 REST = 2e-3          # rad/s, m/s: slower joints stand still
-LONGEST_REST = 0.5    # s, between movements
-STILL = 1e-3         # rad or m: a joint that moves less than this stands still
-LARGEST = 1e9        # of any number: nothing that a robot measures
-SAMPLES_PER_CYCLE = 10.0    # of the cutoff frequency, where the regressor is computed
-MARGIN = 2.5         # periods of the cutoff frequency at both ends of a piece, which two filters reach
+LONGEST_REST = 0.5    # s, longest rest within a movement
+STILL = 1e-3         # rad or m: joints that move less are at rest
+LARGEST = 1e9        # larger numbers are rejected as no measurements
+SAMPLES_PER_CYCLE = 10.0    # of the cutoff frequency, for the regressor
+MARGIN = 2.5         # periods of the cutoff frequency at both ends of a piece affected by two filters
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Even samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), all filtered alike. slip (N, nv + k): what
-    Coulomb friction is proportional to, `tanh(v / s)`, of the joints and of k motors on more than one joint; it jumps,
-    so it is filtered as the efforts are, at full rate.
+    """Equidistant samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), filtered equally. slip (N, nv + k):
+    `tanh(v / s)` of Coulomb friction, of the joints and of k motors on more than one joint; because it jumps, it is
+    filtered like the efforts, at full rate.
     """
 
     t: Array
@@ -53,7 +53,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Pieces at one rate (Hz), the cutoff frequency (Hz), and what was found and left out, in words."""
+    """Pieces at one rate (Hz), the cutoff frequency (Hz), and findings and exclusions as text."""
 
     pieces: tuple[Piece, ...]
     rate: float
@@ -72,12 +72,12 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     """The recording in the model's order, cleaned, filtered below `cutoff` (Hz; None: chosen from the positions) and
     differentiated; efforts are read `delay` (s) later than states. smoothing (rad/s, m/s): of the Coulomb friction.
     motors (k, nv): motors on more than one joint, speeds per joint speed.
-    `RbdError` where nothing of use is left.
+    Raises `RbdError` if no usable data remain.
     """
     if not isinstance(recording, Recording):
         raise RbdError(f"recording: expected rbd.Recording, got {type(recording).__name__}")
-    ordered, others = recording.in_order_of(model)
-    notes = [f"columns of no joint of the model, left out: {', '.join(others[:8])}"] if others else []
+    ordered, foreign = recording.in_order_of(model)
+    notes = [f"columns of no joint of the model, left out: {', '.join(foreign[:8])}"] if foreign else []
     clean, period, parts = _pieces(ordered, notes)
     q, turned = unwound(model, clean.q, parts)
     if turned:
@@ -110,22 +110,22 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     pieces = tuple(_filtered(piece, rate, chosen, smoothing, motors) for piece in even)
     _compare_velocities(model, even, pieces, notes)
     moving = tuple(run for piece in pieces for run in _moving(piece))
-    rest = sum(len(piece.t) / piece.rate for piece in pieces) - sum(len(run.t) / run.rate for run in moving)
+    excluded = sum(len(piece.t) / piece.rate for piece in pieces) - sum(len(run.t) / run.rate for run in moving)
     if not moving:
         raise RbdError(f"{recording.source}: in no {SHORTEST:g} s on end does any joint move faster than {REST:g} "
                        "(rad/s or m/s)")
-    if rest > SHORTEST:
-        notes.append(f"{rest:.1f} s in which nothing moves, left out: efforts of joints that stick may be anything")
+    if excluded > SHORTEST:
+        notes.append(f"{excluded:.1f} s in which nothing moves, left out: efforts of joints that stick may be anything")
     return Prepared(moving, rate, chosen, tuple(notes), still, unmeasured)
 
 
 def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, list[slice]]:
-    """Rows of numbers in order of time, the period (s), and stretches without gaps."""
+    """Valid rows in order of time, the period (s), and stretches without gaps."""
     source = recording.source
     finite = recording.t[np.isfinite(recording.t)]
     if not len(finite):
         raise RbdError(f"{source}: no stamp is a finite number")
-    recording = replace_times(recording, recording.t - finite[0])    # seconds since 1970 are no seconds of a robot
+    recording = replace_times(recording, recording.t - finite[0])    # relative to the first sample
     table = np.column_stack([recording.t, recording.q, recording.tau])
     good: NDArray[np.bool_] = np.all(np.abs(table) < LARGEST, axis=1)    # false for NaN, too
     if not good.all():
@@ -154,9 +154,9 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
     same = np.concatenate([[False], np.diff(clean.t) == 0.0])
     if same.any():
         notes.append(f"{same.sum()} rows with the stamp of the row before, left out")
-        kept = ~same
-        starts = np.searchsorted(np.flatnonzero(kept), starts)
-        clean = clean.part(np.flatnonzero(kept))
+        unique_rows = ~same
+        starts = np.searchsorted(np.flatnonzero(unique_rows), starts)
+        clean = clean.part(np.flatnonzero(unique_rows))
     steps = np.diff(clean.t)
     period = float(np.median(steps[steps > 0.0]))
     gaps = np.flatnonzero(steps > max(GAP * period, SHORTEST_GAP)) + 1
@@ -179,39 +179,39 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
 
 
 def replace_times(recording: Recording, t: Array) -> Recording:
-    """The same with other stamps."""
+    """The recording with other times."""
     return Recording(t, recording.q, recording.v, recording.a, tau=recording.tau, joints=recording.joints,
                      source=recording.source)
 
 
 def replace_positions(recording: Recording, q: Array) -> Recording:
-    """The same with other positions."""
+    """The recording with other positions."""
     return Recording(recording.t, q, recording.v, recording.a, tau=recording.tau, joints=recording.joints,
                      source=recording.source)
 
 
 def replace_velocities(recording: Recording, v: Array | None) -> Recording:
-    """The same with other velocities."""
+    """The recording with other velocities."""
     return Recording(recording.t, recording.q, v, recording.a, tau=recording.tau, joints=recording.joints,
                      source=recording.source)
 
 
 def _evened(recording: Recording, rate: float, delay: float) -> Piece:
-    """Cubic splines through the samples, at even steps; efforts `delay` later. v holds what was recorded, or NaN."""
+    """Equidistant samples by cubic splines; efforts read `delay` later. v: recorded velocities, or NaN."""
     from scipy.interpolate import CubicSpline
 
     t = recording.t - recording.t[0]
     first, last = max(0.0, -delay), t[-1] - max(0.0, delay)
-    at = np.arange(first, last, 1.0 / rate)
-    q, tau = CubicSpline(t, recording.q)(at), CubicSpline(t, recording.tau)(at + delay)
-    v = np.full_like(q, np.nan) if recording.v is None else CubicSpline(t, recording.v)(at)
+    times = np.arange(first, last, 1.0 / rate)
+    q, tau = CubicSpline(t, recording.q)(times), CubicSpline(t, recording.tau)(times + delay)
+    v = np.full_like(q, np.nan) if recording.v is None else CubicSpline(t, recording.v)(times)
     nothing = np.full_like(q, np.nan)
-    return Piece(at + recording.t[0], q, v, nothing, tau, nothing)
+    return Piece(times + recording.t[0], q, v, nothing, tau, nothing)
 
 
 def low_pass(signal: Array, rate: float, cutoff: float) -> Array:
-    """Along the first axis, with the response 1 / (1 + (f / cutoff)⁸) and no phase: that of a Butterworth filter of
-    order four run forwards and backwards, but the same at every rate. Ends are reflected as odd functions.
+    """Zero-phase low-pass along the first axis with the response 1 / (1 + (f / cutoff)⁸): that of a forward-backward
+    Butterworth filter of order four, but independent of the rate. Ends are continued by odd reflection.
     """
     n = len(signal)
     pad = min(n - 1, int(3.0 * rate / cutoff))
@@ -225,7 +225,7 @@ def low_pass(signal: Array, rate: float, cutoff: float) -> Array:
 
 
 def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float, motors: Array | None) -> Piece:
-    """Filtered and differentiated."""
+    """The piece filtered and differentiated."""
     from scipy.interpolate import make_interp_spline
 
     q, tau = low_pass(piece.q, rate, cutoff), low_pass(piece.tau, rate, cutoff)
@@ -240,7 +240,7 @@ def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float, motors
 
 
 def _moving(piece: Piece) -> list[Piece]:
-    """The stretches of a piece in which some joint moves, short rests included."""
+    """The stretches of a piece with a moving joint, including short rests."""
     fast = np.flatnonzero(np.abs(piece.v).max(axis=1) > REST)
     if not len(fast):
         return []
@@ -251,26 +251,25 @@ def _moving(piece: Piece) -> list[Piece]:
 
 
 def _compare_velocities(model: RobotModel, raw: list[Piece], pieces: tuple[Piece, ...], notes: list[str]) -> None:
-    """Recorded velocities against those of the positions: swapped joints, signs and units show here."""
+    """Compare recorded velocities with derivatives of positions, to detect swapped joints, signs and units."""
     if any(np.isnan(piece.v).any() for piece in raw):
         return
     recorded = np.concatenate([np.column_stack([np.interp(filtered.t, piece.t, column) for column in piece.v.T])
                                for piece, filtered in zip(raw, pieces, strict=True)])
-    own = np.concatenate([piece.v for piece in pieces])
-    size = np.sqrt(np.mean(own**2, axis=0))
-    off = np.sqrt(np.mean((recorded - own) ** 2, axis=0))
+    derived = np.concatenate([piece.v for piece in pieces])
+    size = np.sqrt(np.mean(derived**2, axis=0))
+    off = np.sqrt(np.mean((recorded - derived) ** 2, axis=0))
     for j in np.flatnonzero(off > 0.5 * np.maximum(size, 1e-2)):
         scores = [abs(float(np.corrcoef(recorded[:, j], column)[0, 1])) if np.ptp(column) and np.ptp(recorded[:, j])
-                  else 0.0 for column in own.T]
+                  else 0.0 for column in derived.T]
         best = int(np.argmax(scores))
-        where = (f"; it is that of {model.velocity_names[best]}" if best != j and scores[best] > 0.95 else "")
-        notes.append(f"velocity of {model.velocity_names[j]} is not the derivative of its position{where}: columns "
+        hint = (f"; it is that of {model.velocity_names[best]}" if best != j and scores[best] > 0.95 else "")
+        notes.append(f"velocity of {model.velocity_names[j]} is not the derivative of its position{hint}: columns "
                      "swapped, or other units? Velocities are taken from the positions")
 
 
 def decimation(prepared: Prepared, piece: Piece) -> slice:
-    """The rows of a piece at about 2.5 samples per cycle of the cutoff, without the ends, where filters have one side
-    only: efforts and slip are filtered already, what is computed from the positions is not yet.
+    """Rows of a piece at a few samples per cycle of the cutoff, without the ends affected by one-sided filtering.
     """
     step = max(1, int(piece.rate / (2.5 * prepared.cutoff)))
     margin = min(int(MARGIN * piece.rate / prepared.cutoff), len(piece.t) // 8)
@@ -278,16 +277,16 @@ def decimation(prepared: Prepared, piece: Piece) -> slice:
 
 
 def noise_correlation(prepared: Prepared, piece: Piece, lags: int = 40) -> Array:
-    """Correlation of white noise after the filter, at 0, 1, … rows of `decimation`."""
+    """Correlation of white noise after the filter, at lags of 0, 1, … rows of `decimation`."""
     f = np.linspace(0.0, 0.5 * prepared.rate, 4001)
     density = 1.0 / (1.0 + (f / prepared.cutoff) ** (2 * ORDER)) ** 2
     period = decimation(prepared, piece).step / piece.rate
-    found: Array = np.cos(2.0 * np.pi * np.outer(np.arange(lags) * period, f)) @ density / density.sum()
-    return found
+    correlation: Array = np.cos(2.0 * np.pi * np.outer(np.arange(lags) * period, f)) @ density / density.sum()
+    return correlation
 
 
 def shifted(piece: Piece, delay: float) -> Piece:
-    """Efforts `delay` (s) later, by cubic splines; as long as before, with the ends held."""
+    """The piece with efforts read `delay` (s) later, by cubic splines, with constant extrapolation."""
     from scipy.interpolate import CubicSpline
 
     return replace(piece, tau=CubicSpline(piece.t, piece.tau)(np.clip(piece.t + delay, piece.t[0], piece.t[-1])))

@@ -1,4 +1,4 @@
-"""Angles that jump by a whole turn, as drivers report joints that turn without end: one motion again."""
+"""Unwrapping of continuous joints' angles."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,12 +8,12 @@ from ...model.joints import is_driven, is_length
 from ...model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
-NEAR = 1.0    # rad: a step so near to a whole turn is a jump of the number, not of the joint
+NEAR = 1.0    # rad: steps this close to a whole turn are wraps
 TURN = 2.0 * np.pi
 
 
 def unwound(model: RobotModel, q: Array, pieces: list[slice]) -> tuple[Array, tuple[str, ...]]:
-    """Positions (N, nv) without jumps by whole turns within pieces, and the names of the joints that had some."""
+    """Positions (N, nv) unwrapped within pieces, and the names of the affected joints."""
     out = q.copy()
     names = []
     for joint in model.joints:

@@ -1,1 +1,1 @@
-"""What identification writes: a report, a description, files for nodes."""
+"""Output files of identification: report, description, files for nodes."""

@@ -1,4 +1,4 @@
-"""The result as files for nodes and drivers: rotors and friction as parameters, drives, and what a UR is told."""
+"""The result as files for nodes and drivers: rotors and friction as parameters, drives, and settings of a UR."""
 from __future__ import annotations
 
 import os
@@ -20,8 +20,8 @@ UR_SERVICE = "friction_model_controller/set_friction_model_parameters"
 
 
 def parameters_text(model: RobotModel, friction: Friction) -> str:
-    """Parameters of the nodes (`--params-file`): rotors and the smoothing of friction for all, friction in numbers for
-    the simulator. The other nodes take friction from `<dynamics>` of the description that `write_urdf` writes.
+    """Parameters of the nodes (`--params-file`): rotors and smoothing of friction for all, friction values for the
+    simulator. The other nodes take friction from `<dynamics>` of the description by `write_urdf`.
     """
     _check_joints(model)
     return (f"# Identified: rotors and friction of {model.name}, for --params-file of any node, behind your own file.\n"
@@ -38,8 +38,8 @@ def parameters_text(model: RobotModel, friction: Friction) -> str:
 
 
 def actuation_text(model: RobotModel, friction: Friction) -> str:
-    """Drives (`actuation_file`) that go with the description that `write_urdf` writes: rotors, and what friction near
-    rest is above the Coulomb friction in `<dynamics>`.
+    """Drives (`actuation_file`) for the description by `write_urdf`: rotors, and friction near rest above the Coulomb
+    friction in `<dynamics>`.
     """
     _check_joints(model)
     height, velocity = _height(model, friction), friction.stribeck_velocity * np.ones(model.nv)
@@ -48,19 +48,19 @@ def actuation_text(model: RobotModel, friction: Friction) -> str:
              "# <dynamics>, and breakaway is what comes on top of them near rest. All numbers are behind the gear.",
              "actuation:"]
     for j, name in enumerate(model.joint_names):
-        rest = (f", breakaway: {_number(height[j])}, stribeck_velocity: {_number(velocity[j])}, "
+        breakaway = (f", breakaway: {_number(height[j])}, stribeck_velocity: {_number(velocity[j])}, "
                 f"smoothing: {_number(friction.smoothing)}") if height[j] > 0.0 else ""
         lines.append(f"  {_quoted(name)}:\n    type: rigid\n    motor: {{rotor_inertia: {_number(model.armature[j])}"
-                     f"{rest}}}")
+                     f"{breakaway}}}")
     return "\n".join(lines) + "\n"
 
 
 def ur_friction_text(model: RobotModel, friction: Friction) -> str:
-    """What turns off a UR's own friction compensation where this model compensates, as YAML.
+    """YAML that disables a UR's own friction compensation at joints compensated by this model.
 
-    `friction_model_controller` (ur_controllers/FrictionModelController) takes no friction: its only parameters are
-    `tf_prefix` and `check_io_successful_retries`, and its service sets factors from 0 to 1 of the robot's own friction
-    model, joint by joint. `RbdError` where the robot is no UR.
+    `friction_model_controller` (ur_controllers/FrictionModelController) takes no friction values: its only parameters
+    are `tf_prefix` and `check_io_successful_retries`, and its service sets factors from 0 to 1 of the robot's own
+    friction model per joint. Raises `RbdError` for other robots.
     """
     _check_joints(model)
     names = [next((name for name in model.joint_names if name.endswith(joint)), "") for joint in UR_JOINTS]
@@ -69,13 +69,13 @@ def ur_friction_text(model: RobotModel, friction: Friction) -> str:
         raise RbdError(f"'{model.name}' is not a UR: expected the joints {', '.join(UR_JOINTS)}, all with one prefix; "
                        f"got {', '.join(model.joint_names)}")
     prefix = prefixes.pop()
-    at = [model.joint_names.index(name) for name in names]
-    rubbing = (model.damping + model.friction + _height(model, friction))[at] > 0.0
+    indices = [model.joint_names.index(name) for name in names]
+    rubbing = (model.damping + model.friction + _height(model, friction))[indices] > 0.0
     scales = {key: np.where(rubbing, 0.0, values) for key, values in UR_SCALES.items()}
     request = ", ".join(f"{key}: {_list(values)}" for key, values in scales.items())
-    kept = [name for name, known in zip(names, rubbing, strict=True) if not known]
-    note = (f"# No friction was found at {', '.join(kept)}: there the robot's factors stay at their defaults.\n"
-            if kept else "")
+    unchanged = [name for name, known in zip(names, rubbing, strict=True) if not known]
+    note = (f"# No friction was found at {', '.join(unchanged)}: there the robot's factors stay at their defaults.\n"
+            if unchanged else "")
     return ("# For ur_robot_driver and node feedforward: friction is compensated once, by the identified model.\n"
             "# friction_model_controller takes no friction of yours: it scales, from 0 to 1 per joint, what the robot\n"
             "# compensates itself in direct_torque. While it is active, call its service:\n#\n"
@@ -89,7 +89,7 @@ def ur_friction_text(model: RobotModel, friction: Friction) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """A file; `RbdError` where it cannot be written."""
+    """Write a file; raises `RbdError` on failure."""
     try:
         Path(path).write_text(text, encoding="utf-8", newline="")
     except OSError as error:
@@ -104,12 +104,12 @@ def _check_joints(model: RobotModel) -> None:
 
 
 def _height(model: RobotModel, friction: Friction) -> Array:
-    """What friction near rest is above the Coulomb friction of the model (nv,)."""
+    """Friction near rest above the Coulomb friction of the model (nv,)."""
     return np.asarray(friction.breakaway - model.friction)
 
 
 def _number(value: float | Array) -> str:
-    """With a point, so that YAML and ROS take it for a floating-point number."""
+    """A number with a decimal point, so that YAML and ROS read a float."""
     text = f"{float(value):.8g}"
     if "e" in text:
         mantissa, exponent = text.split("e")
@@ -122,7 +122,7 @@ def _list(values: Sequence[str] | Array) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As it is where YAML reads a text in it, else in quotes."""
+    """The text, in quotes unless YAML reads it as a string."""
     plain = text.replace("_", "a").isalnum() and text[:1].isalpha() and text.lower() not in (
         "y", "n", "yes", "no", "on", "off", "true", "false", "null")
     return text if plain else "'" + text.replace("'", "''") + "'"

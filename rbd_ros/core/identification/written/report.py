@@ -1,4 +1,4 @@
-"""The result in words, tables and one HTML page that needs nothing else: measured and predicted efforts per joint."""
+"""The result as text, tables and a self-contained HTML page with measured and predicted efforts per joint."""
 from __future__ import annotations
 
 import html
@@ -15,7 +15,7 @@ from ..regressor_columns import felt_rotors
 from ..transmission import PER_MOTOR
 
 Array = NDArray[np.float64]
-POINTS = 1500        # of a curve
+POINTS = 1500        # points of a curve
 WIDTH, HEIGHT = 900, 150
 COLORS = {"measured": "#444444", "description": "#d08000", "identified": "#0060c0"}
 STYLE = """body{font:15px/1.45 sans-serif;max-width:980px;margin:2em auto;padding:0 1em;color:#222}
@@ -24,21 +24,21 @@ td:first-child,th:first-child{text-align:left}.unseen{color:#999}svg{background:
 
 
 def summary(result: Identification) -> list[str]:
-    """What was found, in a few lines."""
+    """Summary of the result in a few lines."""
     r = result.residual
-    where = "on motion that was not fitted" if r.held_out else "on the motion that was fitted"
+    data = "on motion that was not fitted" if r.held_out else "on the motion that was fitted"
     lines = [f"{result.prior.name}: {result.duration:.1f} s of motion, filtered at {result.cutoff:.1f} Hz; condition "
              f"number {result.condition:.3g}",
-             f"relative residual {where}: {100.0 * r.overall:.2f} %, before {100.0 * r.overall_before:.2f} % "
+             f"relative residual {data}: {100.0 * r.overall:.2f} %, before {100.0 * r.overall_before:.2f} % "
              f"(without physical consistency {100.0 * r.overall_unconstrained:.2f} %; fitted "
              f"{100.0 * r.training:.2f} %)"]
     if result.load is not None:
         c = ", ".join(f"{x:.4f}" for x in result.load.com)
         lines.append(f"load: {result.load.mass:.4f} kg at ({c}) m in the frame of its link")
-    seen = sum(estimate.seen for estimate in result.confidence)
+    n = sum(estimate.seen for estimate in result.confidence)
     rest = "the description's" if result.load is None else "those of a small ball, a guess"
-    lines.append(f"{seen} of {len(result.confidence)} base parameters are shown by the recording; the others are {rest}"
-                 if seen < len(result.confidence) else f"all {seen} base parameters are shown by the recording")
+    lines.append(f"{n} of {len(result.confidence)} base parameters are shown by the recording; the others are {rest}"
+                 if n < len(result.confidence) else f"all {n} base parameters are shown by the recording")
     heights = dict(zip(result.model.velocity_names, result.stribeck_height, strict=True))
     return lines + [f"Stribeck's effect: friction of {entry.joint} near rest is {heights[entry.joint]:.4g} N m (or N) "
                     f"above Coulomb's, with a velocity of {entry.velocity:.4g} ± {entry.half_width:.2g} rad/s (or m/s)"
@@ -61,24 +61,24 @@ def joint_rows(result: Identification) -> list[list[str]]:
 
 
 def _motor_rows(result: Identification, alone: set[str]) -> list[list[str]]:
-    """Of motors on more than one joint."""
+    """Table rows of motors on more than one joint."""
     if result.transmission is None:
         return []
     motors = result.transmission.coupled(result.model)
-    found = []
+    rows = []
     for k, name in enumerate(motors.names):
         shown = [f"{x:.4g}" if f"{what}(motor {name})" in alone else "–"
                  for what, x in zip(PER_MOTOR, motors.parameters[k::len(motors.names)], strict=True)]
-        found.append([f"motor {name}", "", "", shown[1], shown[2], shown[0], ""])
-    return found
+        rows.append([f"motor {name}", "", "", shown[1], shown[2], shown[0], ""])
+    return rows
 
 
 def _alone(result: Identification) -> set[str]:
-    """Parameters that the recording shows by themselves, not only in combination with others."""
-    there = result.base.matrix != 0.0
-    single = there.sum(axis=1) == 1
-    return {estimate.name for estimate, row, is_single in zip(result.confidence, there, single, strict=True)
-            if estimate.seen and is_single and there[:, row].sum() == 1}
+    """Parameters identified individually, not only in combination with others."""
+    involved = result.base.matrix != 0.0
+    single = involved.sum(axis=1) == 1
+    return {estimate.name for estimate, row, is_single in zip(result.confidence, involved, single, strict=True)
+            if estimate.seen and is_single and involved[:, row].sum() == 1}
 
 
 HEAD = ["joint", "before", "after", "viscous", "Coulomb", "rotor", "offset"]
@@ -99,7 +99,7 @@ def _percent(share: float) -> str:
 
 
 def write_report(result: Identification, path: str | os.PathLike[str]) -> None:
-    """One HTML page; `RbdError` where it cannot be written."""
+    """Write one HTML page; raises `RbdError` on failure."""
     e = html.escape
     parts = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{e(result.prior.name)}: identification"
              f"</title><style>{STYLE}</style><h1>{e(result.prior.name)}: identification</h1>",
@@ -107,8 +107,8 @@ def write_report(result: Identification, path: str | os.PathLike[str]) -> None:
              "<h2>Joints</h2>", _table(HEAD, joint_rows(result)), f"<p>{e(UNITS)}</p>"]
     if result.findings:
         parts += ["<h2>Findings</h2><ul>", *(f"<li>{e(finding)}</li>" for finding in result.findings), "</ul>"]
-    where = "not fitted" if result.residual.held_out else "fitted"
-    parts.append(f"<h2>Efforts, on motion that was {where}</h2><p>" + ", ".join(
+    data = "not fitted" if result.residual.held_out else "fitted"
+    parts.append(f"<h2>Efforts, on motion that was {data}</h2><p>" + ", ".join(
         f"<span style='color:{color}'>{name}</span>" for name, color in COLORS.items()) + "; N m or N over samples</p>")
     v = result.validation
     for j, name in enumerate(result.model.velocity_names):
@@ -134,7 +134,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _plot(curves: Sequence[Array]) -> str:
-    """Three curves in one frame, with the range written beside it."""
+    """Three curves in one frame, labelled with the range."""
     n = len(curves[0])
     rows = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
     low, high = (float(f([f(curve) for curve in curves])) for f in (np.min, np.max))

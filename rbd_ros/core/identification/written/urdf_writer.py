@@ -1,6 +1,6 @@
-"""A URDF with other numbers: only the elements that change are written anew, every other byte stays.
+"""Rewriting of a URDF: only changed elements are replaced, all other bytes are kept.
 
-Elements are found by the parser's positions in the file's bytes, so comments, order, spaces and vendor tags survive.
+Elements are located by the parser's byte positions, so comments, order, spaces and vendor tags are preserved.
 """
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class _Place:
 
 
 def rewritten(source: str | os.PathLike[str], old: RobotModel, new: RobotModel) -> str:
-    """The description `source` with what differs between two models of it: inertials, damping, friction, rotors."""
-    given, name = read_text(source)
-    parse_xml(given, name)    # says what is wrong with it
-    data = given.encode("utf-8") if isinstance(given, str) else given
+    """The description `source` with the differences between two of its models: inertials, damping, friction, rotors."""
+    content, name = read_text(source)
+    parse_xml(content, name)    # raises for invalid XML
+    data = content.encode("utf-8") if isinstance(content, str) else content
     if not data.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"<") or re.match(OTHER_TEXT, data.lstrip()):
         raise RbdError(f"{name}: expected UTF-8 text")
     if data.startswith(b"\xef\xbb\xbf"):
@@ -68,10 +68,10 @@ def rewritten(source: str | os.PathLike[str], old: RobotModel, new: RobotModel) 
             edits += _rotor(data, root, spec.name, _one(spec, "rotor_inertia"), added)
     if added:
         if not any(key.startswith("xmlns:drake") for key in root.attributes):
-            at = root.start + len(b"<robot")
-            edits.append((at, at, ' xmlns:drake="https://drake.mit.edu/"'))
-        at = data.rindex(b"<", 0, root.end)
-        edits.append((at, at, "".join(added)))
+            position = root.start + len(b"<robot")
+            edits.append((position, position, ' xmlns:drake="https://drake.mit.edu/"'))
+        position = data.rindex(b"<", 0, root.end)
+        edits.append((position, position, "".join(added)))
     for start, end, text in sorted(edits, reverse=True):
         data = data[:start] + text.encode("utf-8") + data[end:]
     return data.decode("utf-8")
@@ -89,21 +89,21 @@ def _differs(a: Inertia, b: Inertia) -> bool:
 
 
 def _places(data: bytes) -> _Place:
-    """All elements, by their positions."""
+    """The root element, with positions of all elements."""
     parser = expat.ParserCreate()
     open_: list[_Place] = []
     roots: list[_Place] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        at = parser.CurrentByteIndex
-        place = _Place((*(open_[-1].path if open_ else ()), tag), attributes, at, _end_of_tag(data, at))
+        offset = parser.CurrentByteIndex
+        place = _Place((*(open_[-1].path if open_ else ()), tag), attributes, offset, _end_of_tag(data, offset))
         (open_[-1].children if open_ else roots).append(place)
         open_.append(place)
 
     def end(tag: str) -> None:
         place = open_.pop()
-        at = parser.CurrentByteIndex    # of `</tag>`, or of the tag itself where it is `<tag/>`
-        place.end = place.head if data[place.head - 2:place.head] == b"/>" else data.index(b">", at) + 1
+        offset = parser.CurrentByteIndex    # of `</tag>`, or of the tag itself where it is `<tag/>`
+        place.end = place.head if data[place.head - 2:place.head] == b"/>" else data.index(b">", offset) + 1
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -112,7 +112,7 @@ def _places(data: bytes) -> _Place:
 
 
 def _end_of_tag(data: bytes, at: int) -> int:
-    """Behind the `>` of the tag that starts here; one in quotes is none."""
+    """Offset behind the `>` of the tag that starts at `at`, ignoring quoted ones."""
     quote = 0
     for i in range(at, len(data)):
         c = data[i]
@@ -135,7 +135,7 @@ def _number(x: float) -> str:
 
 
 def _inertial(data: bytes, link: _Place, inertia: Inertia) -> tuple[int, int, str]:
-    """The edit that gives a link this inertial; axes are those of the link."""
+    """The edit that sets a link's inertial, in axes of the link."""
     old = link.child("inertial")
     margin = _indent(data, old.start if old else link.start)
     outer = margin if old else margin + "  "
@@ -149,7 +149,7 @@ def _inertial(data: bytes, link: _Place, inertia: Inertia) -> tuple[int, int, st
 
 
 def _inside(data: bytes, place: _Place, text: str) -> tuple[int, int, str]:
-    """The edit that puts this first into an element."""
+    """The edit that inserts the text as first content of an element."""
     margin = _indent(data, place.start)
     if place.end == place.head:    # <link …/>
         tag = place.path[-1]
@@ -159,10 +159,10 @@ def _inside(data: bytes, place: _Place, text: str) -> tuple[int, int, str]:
 
 def _dynamics(data: bytes, joint: _Place, damping: float, friction: float) -> tuple[int, int, str]:
     old = joint.child("dynamics")
-    kept = {} if old is None else {key: value for key, value in old.attributes.items()
+    attributes = {} if old is None else {key: value for key, value in old.attributes.items()
                                    if key not in ("damping", "friction")}
-    others = "".join(f' {key}="{_escaped(value)}"' for key, value in kept.items())
-    text = f'<dynamics damping="{_number(damping)}" friction="{_number(friction)}"{others}/>'
+    further = "".join(f' {key}="{_escaped(value)}"' for key, value in attributes.items())
+    text = f'<dynamics damping="{_number(damping)}" friction="{_number(friction)}"{further}/>'
     return (old.start, old.end, text) if old else _inside(data, joint, text)
 
 
@@ -171,11 +171,11 @@ def _escaped(value: str) -> str:
 
 
 def _rotor(data: bytes, root: _Place, joint: str, felt: float, added: list[str]) -> list[tuple[int, int, str]]:
-    """Edits of the rotor in the joint's transmissions, which add up: the first actuator has all of it; without one, a
-    transmission that only says it.
+    """Edits of the rotor in the joint's transmissions, whose rotors add up: the first actuator gets all of it; without
+    an actuator, a transmission is added.
     """
     edits: list[tuple[int, int, str]] = []
-    left = felt
+    remaining = felt
     for transmission in (place for place in root.children if place.path[-1] == "transmission"):
         names = [place.attributes.get("name") for place in transmission.children if place.path[-1] == "joint"]
         for actuator in (place for place in transmission.children if place.path[-1] == "actuator"):
@@ -183,11 +183,11 @@ def _rotor(data: bytes, root: _Place, joint: str, felt: float, added: list[str])
             if names != [joint] or place is None:
                 continue
             r = abs(float(ratio.attributes.get("value", "1"))) if ratio else 1.0
-            value, left = (left / r**2, 0.0) if r > 0.0 else (0.0, left)
+            value, remaining = (remaining / r**2, 0.0) if r > 0.0 else (0.0, remaining)
             edits.append((place.start, place.end, f'<{INERTIA} value="{_number(value)}"/>'))
-    if edits and not left:
+    if edits and not remaining:
         return edits
     added.append(f'  <transmission name="{_escaped(joint)}_rotor">\n    <joint name="{_escaped(joint)}"/>\n'
-                 f'    <actuator name="{_escaped(joint)}_rotor">\n      <{INERTIA} value="{_number(left)}"/>\n'
+                 f'    <actuator name="{_escaped(joint)}_rotor">\n      <{INERTIA} value="{_number(remaining)}"/>\n'
                  f'      <{RATIO} value="1"/>\n    </actuator>\n  </transmission>\n')
     return edits

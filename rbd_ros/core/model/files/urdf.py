@@ -9,14 +9,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
-from ...errors import RbdError, RbdWarning, shown, unknown_name
+from ...errors import RbdError, shown, unknown_name, warn
 from ...lie.so3 import from_rpy
 from ..assembly import Description
 from ..inertia import Array, Inertia
@@ -57,7 +56,7 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
     if srdf is not None:
         _set_rotors(joints, srdf_rotors(srdf, joints, notes))
     for note in notes:
-        warnings.warn(note, RbdWarning, stacklevel=2)
+        warn(note)
     for what, given in (("locked", locked), ("rotor_inertia", rotor_inertia)):
         if not isinstance(given, Mapping | None):
             raise RbdError(f"{what}: expected {{joint name: number}}, got {type(given).__name__}")

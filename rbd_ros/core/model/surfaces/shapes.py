@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import kernel, sweep
+from ...compiled.kernel import kernel, sweep
 from ...lie.spatial import add, cross, dot, scale, sub
 
 PLANE, SPHERE, CYLINDER, ELLIPSOID, TORUS = 0, 1, 2, 3, 4

@@ -1,14 +1,15 @@
 """Time-optimal speed along a path in two sweeps over a grid (TOPP-RA, Pham & Pham 2018), friction included.
 
-With b = ṡ² and u = s̈, every limit is, at a grid point, `low ≤ A u + B b + G + f(q' √b) ≤ high`, f the friction: for a
-given b an interval of u, whatever f is. From one point to the next b grows by 2 Δs u. Backwards, the largest b from
-which the end can be reached; forwards, the largest u that stays below it.
+With b = ṡ² and u = s̈, every limit at a grid point is `low ≤ A u + B b + G + f(q' √b) ≤ high`, f the friction: for given
+b an interval of u, for any f. From one point to the next b grows by 2 Δs u. The backward sweep finds the largest b from
+which the end can be reached, the forward sweep the largest u that stays below it.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry, sweep
+from ...compiled.entry import entry
+from ...compiled.kernel import sweep
 
 SCANS, HALVINGS = 200, 40
 CANDIDATES = 32
@@ -16,8 +17,7 @@ CANDIDATES = 32
 
 @sweep
 def accelerations(rows, i, limits, friction, b):
-    """Interval of u at point i for this b. rows (4, N, R): A, B, G, slope of q; limits (2, N, R), friction
-    (3, R)."""
+    """Interval of u at point i for this b. rows (4, N, R): A, B, G, slope of q; limits (2, N, R), friction (3, R)."""
     low, high = -np.inf, np.inf
     speed = np.sqrt(b)
     for r in range(rows.shape[2]):
@@ -36,21 +36,21 @@ def accelerations(rows, i, limits, friction, b):
 
 @sweep
 def reaches(rows, i, limits, friction, b, step, after):
-    """Whether from b at point i some u leads to between 0 and `after` at the next one."""
+    """Whether some feasible u leads from b at point i to a value in [0, after] at the next point."""
     low, high = accelerations(rows, i, limits, friction, b)
     return max(low, -b / step) <= min(high, (after - b) / step)
 
 
 @sweep
 def holds(rows, i, limits, friction, b, step, u):
-    """Whether u from b at the point before is within the limits at point i."""
+    """Whether u, from b at the previous point, is within the limits at point i."""
     least, most = accelerations(rows, i, limits, friction, max(b + step * u, 0.0))
     return least <= u <= most
 
 
 @sweep
 def fastest(rows, i, limits, friction, b, step, after):
-    """The largest u from b at point i to at most `after` at the next, within the limits there too where one is."""
+    """The largest u from b at point i to at most `after` at the next point, feasible there too if possible."""
     low, high = accelerations(rows, i, limits, friction, b)
     high = min(high, (after - b) / step)
     low = min(max(low, -b / step), high)
@@ -75,7 +75,7 @@ def fastest(rows, i, limits, friction, b, step, after):
 def path_speed(rows, limits, friction, most, spacing, first, last, b, u):
     """b (N,) and u (N − 1,) of the fastest motion from b = first to last; most (N,): bounds of b.
 
-    Returns −1, or the point from which the end cannot be reached, or where the start is too fast (0).
+    Returns −1 on success, the point from which the end cannot be reached, or 0 if the start is too fast.
     """
     count = b.shape[0]
     step = 2.0 * spacing

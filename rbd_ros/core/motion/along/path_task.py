@@ -1,4 +1,4 @@
-"""A path as a task of one coordinate: the spline is s(t) from 0 to 1, and joint motion follows from it.
+"""A path as a task of one coordinate: the spline is s(t) from 0 to 1, which determines the joint motion.
 
 `v = q' ṡ`, `a = q'' ṡ² + q' s̈`, `jerk = q''' ṡ³ + 3 q'' ṡ s̈ + q' s⃛`, primes by s.
 """
@@ -16,15 +16,15 @@ from ..optimal.task import STATE, Column, Task
 
 Array = NDArray[np.float64]
 Path = Callable[[Array, int], Array]    # s (N,) and an order → derivatives by s (order + 1, N, nv)
-MOVED = 2e-3       # of s, and
-FASTER = 0.02      # of the largest ṡ: where curvature is looked at anew
-STEP = 1e-6        # of s, and of the largest ṡ
-STILL = 1e-9       # of the path's largest slope: none
+MOVED = 2e-3       # change of s, and
+FASTER = 0.02      # relative change of ṡ, after which the curvature is recomputed
+STEP = 1e-6        # of s, and relative of the largest ṡ, for finite differences
+STILL = 1e-9       # share of the path's largest slope that counts as zero
 
 
 @dataclass(frozen=True, eq=False)
 class PathTask(Task):
-    """Limits are those of the joints, ends rows s, ṡ, s̈ (3, 1). Positions are those of the path."""
+    """Task of s(t): limits are those of the joints, ends are rows s, ṡ, s̈ (3, 1)."""
 
     path: Path | None = None
 
@@ -37,16 +37,16 @@ class PathTask(Task):
 
     @cached_property
     def limited(self) -> tuple[str, ...]:
-        """Which of velocity, acceleration, jerk are."""
+        """Limited quantities among velocity, acceleration, jerk."""
         return tuple(name for name in STATE[1:] if np.isfinite(self.limits.of(name)[1]).any())
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Rows of the dynamics, joints' velocities, accelerations, jerks; then s and its derivatives; ṡ ≥ 0."""
         every = np.arange(self.model.nv)
-        found = [self._column(name, every) for name in (*(name for name, _ in self.dense), *self.limited)]
+        parts = [self._column(name, every) for name in (*(name for name, _ in self.dense), *self.limited)]
         zero, none = np.zeros(1), np.full(1, np.inf)
-        return (*found, *(Column(f"s{'_dot' * d}", ("path",), zero if d == 1 else -none, none, zero, zero)
+        return (*parts, *(Column(f"s{'_dot' * d}", ("path",), zero if d == 1 else -none, none, zero, zero)
                           for d in range(self.orders)))
 
     def _column(self, name: str, which: NDArray[np.int64]) -> Column:
@@ -58,19 +58,19 @@ class PathTask(Task):
 
     @cached_property
     def end_columns(self) -> dict[str, Array]:
-        """Values (2, nv) at the ends, where these are given whole."""
+        """Values (2, nv) at the fully prescribed ends."""
         assert self.path is not None
         z = np.stack([np.pad(end, ((0, self.orders - len(end)), (0, 0))) for end in (self.start, self.goal)])
         values = self.rows().values(z)
-        given = np.array([not loose for loose in self.loose])
+        prescribed = np.array([not loose for loose in self.loose])
         nv = self.model.nv
         names = [column.name for column in self.columns[:len(self.columns) - self.orders]]
-        # rates of efforts are open there, as s⃛ is
-        return {name: values[given, k * nv:(k + 1) * nv] for k, name in enumerate(names)
+        # effort rates are free at the ends, because s⃛ is free
+        return {name: values[prescribed, k * nv:(k + 1) * nv] for k, name in enumerate(names)
                 if name in ("effort", "velocity", "acceleration")}
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
-        """As `Task.bounds`."""
+        """Bounds of the scaled columns, as in `Task.bounds`."""
         low, high = [], []
         for column in self.columns:
             ends = self.end_columns.get(column.name, np.zeros((0, len(column.labels))))
@@ -84,27 +84,27 @@ class PathTask(Task):
 
 
 class PathRows:
-    """Rows per node: those of the dynamics, then velocities, accelerations and jerks of joints that are limited."""
+    """Rows per knot: dynamics, then velocities, accelerations and jerks of limited joints."""
 
     def __init__(self, task: PathTask) -> None:
         self.task, self.nv = task, task.model.nv
         self.dynamics = DynamicRows(task)
-        self._bent: tuple[Array, Array] | None = None    # ways where curvature was looked at, and it
+        self._bent: tuple[Array, Array] | None = None    # states s of the last curvature, and the curvature
         self._places = [STATE.index(name) for name in task.limited]
         self.count = self.dynamics.count + self.nv * len(self._places)
 
     def joints(self, z: Array) -> Array:
-        """States (N, orders, nv) of the joints at states z (N, orders, 1) of the way; orders 3 or 4."""
+        """States (N, orders, nv) of the joints at states z (N, orders, 1) of s; orders 3 or 4."""
         assert self.task.path is not None
         s, ds, dds = z[:, 0, 0], z[:, 1], z[:, 2]
         p = self.task.path(np.clip(s, 0.0, 1.0), 3)
-        found = [p[0], p[1] * ds, p[2] * ds**2 + p[1] * dds]
+        states = [p[0], p[1] * ds, p[2] * ds**2 + p[1] * dds]
         if z.shape[1] > 3:
-            found.append(p[3] * ds**3 + 3.0 * p[2] * ds * dds + p[1] * z[:, 3])
-        return np.stack(found, axis=1)
+            states.append(p[3] * ds**3 + 3.0 * p[2] * ds * dds + p[1] * z[:, 3])
+        return np.stack(states, axis=1)
 
     def _turned(self, z: Array) -> Array:
-        """Derivatives (N, orders nv, orders) of the joints' states by those of the way."""
+        """Derivatives (N, orders nv, orders) of the joints' states by those of s."""
         assert self.task.path is not None
         N, orders, _ = z.shape
         s, ds, dds = z[:, 0, 0], z[:, 1], z[:, 2]
@@ -134,8 +134,8 @@ class PathRows:
         return np.concatenate([*parts, *(L[:, d * self.nv:(d + 1) * self.nv] for d in self._places)], axis=1)
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
-        """Add cᵀ ∂² rows (N, orders, orders) to out; J as derivatives; c (N, rows). By forward differences along s and
-        ṡ, as rows are linear in the rest; kept until the way has changed.
+        """Add cᵀ ∂² rows (N, orders, orders) to out; J: derivatives; c (N, rows). By forward differences along s and ṡ,
+        because rows are linear in the higher derivatives; cached until s(t) has changed.
         """
         z = z.reshape(len(z), -1, 1)
         speed = max(float(np.abs(z[:, 1]).max()), 1e-300)
@@ -144,7 +144,7 @@ class PathRows:
             tensor = np.empty((2, *J.shape))
             for d, step in enumerate((STEP, STEP * speed)):
                 moved = z.copy()
-                # inwards, where the path ends
+                # inwards at the end of the path
                 moved[:, d, 0] += step if d else np.where(z[:, 0, 0] > 0.5, -step, step)
                 tensor[d] = (self.derivatives(moved, c) - J) / (moved[:, d] - z[:, d])[:, :, None]
             self._bent = z[:, :2].copy(), tensor
@@ -155,7 +155,7 @@ class PathRows:
 
 
 def at_rest(path: Path) -> tuple[bool, bool]:
-    """Whether q' and q'' vanish at the start and at the end, so that joints rest there whatever ṡ is."""
+    """Whether q' and q'' vanish at the start and at the end, so that joints rest there for any ṡ."""
     p = path(np.array([0.0, 1.0, *np.linspace(0.1, 0.9, 17)]), 2)
     size = np.abs(p[1:]).max(axis=(1, 2))
     start, end = (bool((np.abs(p[1:, k]).max(axis=1) <= STILL * size).all()) for k in (0, 1))

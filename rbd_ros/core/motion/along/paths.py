@@ -1,4 +1,4 @@
-"""Paths for `time_optimal`: positions by s in [0, 1], through points or of a motion."""
+"""Paths for `time_optimal`: positions by s in [0, 1], through points or along a motion."""
 from __future__ import annotations
 
 from typing import Any
@@ -38,11 +38,11 @@ def path_of(model: RobotModel, path: Any) -> Path:
     lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
     if not lengths.min() > 1e-9 * lengths.max():
         raise RbdError("path: two positions in a row are the same")
-    at = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
-    at[-1] = 1.0
-    from scipy.interpolate import make_interp_spline    # here: nodes that plan nothing need 20 MB less
+    knots = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
+    knots[-1] = 1.0
+    from scipy.interpolate import make_interp_spline    # local import: saves 20 MB in nodes without planning
 
-    curve = make_interp_spline(at, points, k=min(5, len(points) - 1))    # of an even degree where it is one polynomial
+    curve = make_interp_spline(knots, points, k=min(5, len(points) - 1))    # of even degree if a single polynomial
 
     def of_points(s: Array, order: int = 2) -> Array:
         return np.array([curve(s, nu=k) for k in range(order + 1)])

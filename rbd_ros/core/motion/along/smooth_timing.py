@@ -25,16 +25,16 @@ from ..optimal.task import ROUNDING
 from ..splines import MOST_POINTS, SplineMotion, basis
 
 Array = NDArray[np.float64]
-EACH = 3             # nodes per interval of the spline
-FINER = 1.5          # times the control points, where limits are broken between nodes
-SLOWER = 1.25        # times the duration, until no limit is broken
-SLOWEST = 60         # such steps
-SHORTEST = 0.5       # of the duration without these limits
+EACH = 3             # knots per interval of the spline
+FINER = 1.5          # factor of control points if limits are violated between knots
+SLOWER = 1.25        # factor of the duration, until no limit is violated
+SLOWEST = 60         # largest number of such steps
+SHORTEST = 0.5       # lower bound, relative to the duration without these limits
 LONGEST = 1e4        # s
 
 
 class SmoothTiming(NamedTuple):
-    """s(t), its certificate, and whether and how the search ended well."""
+    """s(t), its certificate, whether the search converged, and the reason of its end."""
 
     way: SplineMotion
     certificate: Certificate
@@ -45,7 +45,7 @@ class SmoothTiming(NamedTuple):
 def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction: Friction, wrenches: Any,
                   springs: Springs | None, ends: list[float], fastest: float, control_points: int,
                   time_limit: float) -> SmoothTiming:
-    """Between speeds ds/dt of the ends, 1/s; s̈ is 0 there. fastest: the duration without these limits, s."""
+    """Find s(t) with speeds ds/dt `ends` (1/s) and s̈ = 0 at the ends. fastest: duration without these limits, s."""
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * time_limit
     rest = at_rest(path)
@@ -58,33 +58,33 @@ def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction
     _check_ends(task)
     while True:
         control, T = _first_guess(task, fastest, ends)
-        (_, found, way, certificate), _ = refined(task, control, T, EACH * task.basis.intervals, TOLERANCE, deadline,
+        (_, solution, way, certificate), _ = refined(task, control, T, EACH * task.basis.intervals, TOLERANCE, deadline,
                                                   lambda *_: False)
         count = int(FINER * task.basis.count)
         now = time.perf_counter()
-        if not found.converged or certificate.worst <= 1.0 + ROUNDING or count > MOST_POINTS or (
-                2.0 * now - begin > deadline):    # once more takes as long
+        if not solution.converged or certificate.worst <= 1.0 + ROUNDING or count > MOST_POINTS or (
+                2.0 * now - begin > deadline):    # another pass takes as long
             break
         task = replace(task, basis=basis(5, count))
     usage = {name: used for name, used in certificate.usage.items() if used.joint != "path"}
-    return SmoothTiming(way, Certificate(usage, certificate.peaks), found.converged, found.reason)
+    return SmoothTiming(way, Certificate(usage, certificate.peaks), solution.converged, solution.reason)
 
 
 def _check_ends(task: PathTask) -> None:
-    """Raise `RbdError` if the speed at an end alone breaks a limit."""
-    given = [name for name, loose in zip(("start", "goal"), task.loose, strict=True) if not loose]
+    """Raise `RbdError` if the prescribed speed at an end violates a limit."""
+    prescribed = [name for name, loose in zip(("start", "goal"), task.loose, strict=True) if not loose]
     for name, values in task.end_columns.items():
         limit = task.limits.of(name)[1]
         over = np.abs(values) - limit * (1.0 + 1e-9)
         if len(values) and over.max() > 0.0:
             i, j = np.unravel_index(int(np.argmax(over)), over.shape)
-            raise RbdError(f"path: at its {given[i]} the {name} of joint '{task.model.velocity_names[j]}' is "
+            raise RbdError(f"path: at its {prescribed[i]} the {name} of joint '{task.model.velocity_names[j]}' is "
                            f"{values[i, j]:.6g}, beyond its limit {limit[j]:.6g}")
 
 
 def _first_guess(task: PathTask, fastest: float, ends: list[float]) -> tuple[Array, float]:
-    """Control points (K, 1) and a duration: the quintic polynomial between the ends, so slow that no limit is broken,
-    or as little as possible.
+    """Control points (K, 1) and duration of the quintic polynomial between the ends, slowed down until no limit is
+    violated, or as little as possible.
     """
     B, T, best = task.basis, fastest, (np.inf, fastest)
     s = np.linspace(0.0, 1.0, 4 * B.count)

@@ -1,1 +1,1 @@
-"""Motions of mechanisms with closed loops, by their independent coordinates."""
+"""Motions of closed-loop mechanisms in independent coordinates."""

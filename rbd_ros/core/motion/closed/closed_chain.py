@@ -1,9 +1,9 @@
-"""A mechanism with loops by its independent coordinates u: all positions, velocities, accelerations, efforts.
+"""A closed-loop mechanism in independent coordinates u: all positions, velocities, accelerations, efforts.
 
-`f(q) = 0` and A v = 0 leave as many coordinates free as the mechanism can move in: q = φ(u), v = T u̇, a = T ü + g with
+`f(q) = 0` and A v = 0 leave as many independent coordinates as degrees of freedom: q = φ(u), v = T u̇, a = T ü + g with
 T = [1; −P A_u], g = [0; −P Ȧq̇], P the pseudoinverse of A's columns of the dependent coordinates. Newton's method closes
-the loops at any u, so that they are closed at all times, not only where a solver looks. By virtual work,
-`Tᵀ (ID + friction − τ) = 0`, in which redundant motors share by least effort or least multipliers (K eq. 59–66).
+the loops at any u, so that they are closed at all times, not only at a solver's knots. By virtual work,
+`Tᵀ (ID + friction − τ) = 0`; redundant motors share the load by least effort or least multipliers (K eq. 59–66).
 """
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ...model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-CLOSED = 1e-11      # m, rad: loops that count as closed
+CLOSED = 1e-11      # m, rad: residual below which loops count as closed
 ITERATIONS = 12
 LONGEST = 0.05      # rad, m: of the independent coordinates, per step along a motion
-FAR = 0.3           # rad, m: no Newton iteration goes farther at once
+FAR = 0.3           # rad, m: largest Newton step
 MOST_STEPS = 10_000
-AT_ONCE = 512        # states that are compared
+AT_ONCE = 512        # states compared at once
 
 
 class Lifted(NamedTuple):
@@ -55,7 +55,7 @@ class Shared(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClosedChain:
-    """Indices of velocity coordinates: independent (n,), dependent, actuated. start: a posture (nq,) that is closed."""
+    """Indices of velocity coordinates: independent (n,), dependent, actuated. start: a closed posture (nq,)."""
 
     model: RobotModel
     constraints: ConstraintSet
@@ -85,32 +85,32 @@ class ClosedChain:
         return places(self.model)
 
     def coordinates(self, q: Array) -> Array:
-        """Positions by velocity coordinate (…, nv), 0 where there is none."""
+        """Positions by velocity coordinate (…, nv), 0 for quaternions."""
         return np.where(self.places >= 0, q[..., self.places], 0.0)
 
     # ---- positions
 
     def closed(self, u: Array, guess: Array, most: float = FAR) -> Array:
-        """q (N, nq) with these independent coordinates (N, n), from guesses; NaN where Newton's method fails, or ends
-        farther than `most` from its guess, as it does where the mechanism can take two ways.
+        """q (N, nq) with these independent coordinates (N, n), from guesses; NaN if Newton's method fails, or ends
+        farther than `most` from its guess, as near a bifurcation of the mechanism.
         """
         q = guess.copy()
         q[:, self.places[self.independent]] = u
-        left = np.flatnonzero(np.isfinite(q).all(axis=1))
+        active = np.flatnonzero(np.isfinite(q).all(axis=1))
         for _ in range(ITERATIONS):
-            if not len(left):
+            if not len(active):
                 break
-            step = np.zeros((len(left), self.model.nv))
-            rows = self._rows(q[left], 1)
+            step = np.zeros((len(active), self.model.nv))
+            rows = self._rows(q[active], 1)
             off = np.abs(rows.value).max(axis=1, initial=0.0)
             step[:, self.dependent] = -_apply(self.inverse(rows.jacobian), rows.value)
             wide = np.abs(step).max(axis=1, initial=0.0)
             step *= np.minimum(1.0, FAR / np.maximum(wide, 1e-300))[:, None]
             go = np.isfinite(wide)
-            q[left[go]] = self.model.integrate(q[left[go]], step[go])    # of those that are closed, too: to rounding
-            q[left[~go]] = np.nan
-            left = left[go & (off > CLOSED)]
-        q[left] = np.nan    # whose loops do not close
+            q[active[go]] = self.model.integrate(q[active[go]], step[go])    # closed ones, too: to rounding
+            q[active[~go]] = np.nan
+            active = active[go & (off > CLOSED)]
+        q[active] = np.nan    # not converged
         good = np.flatnonzero(np.isfinite(q).all(axis=1))
         if len(good):
             apart = np.abs(self.model.difference(guess[good], q[good])).max(axis=1)
@@ -122,7 +122,7 @@ class ClosedChain:
         return evaluate(self.model, self.constraints, q, zero, zero, order)
 
     def inverse(self, A: Array) -> Array:
-        """P of A (N, m, nv); NaN where the dependent columns are singular."""
+        """P of A (N, m, nv); NaN if the dependent columns are singular."""
         columns = A[:, :, self.dependent]
         if columns.shape[1] == columns.shape[2]:
             try:
@@ -135,26 +135,28 @@ class ClosedChain:
             return np.full(np.swapaxes(columns, 1, 2).shape, np.nan)
 
     def follow(self, u: Array, begin: Array) -> Array:
-        """Guesses (N, nq) along a way u (N, n), in short steps from the posture `begin`; NaN from where it ends."""
-        here, at = begin[self.places[self.independent]], begin[None]
-        postures, owner, k = [at], np.zeros(len(u), dtype=np.int64), 0
+        """Guesses (N, nq) along a curve u (N, n), in short steps from the posture `begin`; NaN after the last closed
+        one.
+        """
+        position, posture = begin[self.places[self.independent]], begin[None]
+        postures, owner, k = [posture], np.zeros(len(u), dtype=np.int64), 0
         while k < len(u):
-            far = np.abs(u[k:k + AT_ONCE] - here).max(axis=1) > LONGEST
+            far = np.abs(u[k:k + AT_ONCE] - position).max(axis=1) > LONGEST
             near = int(np.argmax(far)) if far.any() else len(far)
             owner[k:k + near] = len(postures) - 1
             k += near
             if k == len(u) or near == len(far):
                 continue
-            parts = int(np.ceil(min(np.abs(u[k] - here).max() / LONGEST, MOST_STEPS)))
+            parts = int(np.ceil(min(np.abs(u[k] - position).max() / LONGEST, MOST_STEPS)))
             for i in range(parts):
-                way = (u[k] - here) / (parts - i)
-                at = self.closed((here + way)[None], self.moved(at, way[None]), LONGEST)
-                if not np.isfinite(at).all():
+                way = (u[k] - position) / (parts - i)
+                posture = self.closed((position + way)[None], self.moved(posture, way[None]), LONGEST)
+                if not np.isfinite(posture).all():
                     break
-                here = here + way
-            if not np.isfinite(at).all():
+                position = position + way
+            if not np.isfinite(posture).all():
                 break
-            postures.append(at)
+            postures.append(posture)
         out = np.full((len(u), self.model.nq), np.nan)
         if k:
             near_by = np.concatenate(postures)[owner[:k]]
@@ -170,7 +172,7 @@ class ClosedChain:
         return self.model.integrate(q, np.where(np.isfinite(step), step, 0.0))
 
     def along(self, u: Array, begin: Array) -> Array:
-        """q (N, nq) along a way u (N, n) that begins near a posture (nq,)."""
+        """q (N, nq) along a curve u (N, n) that begins near a posture (nq,)."""
         guess = self.follow(u, begin)
         good = np.isfinite(guess).all(axis=1)
         if good.any():
@@ -180,7 +182,7 @@ class ClosedChain:
     # ---- rates
 
     def lifted(self, q: Array, rates: Array, accelerations: Array) -> Lifted:
-        """All coordinates' rates at postures q (N, nq), which are closed, of u̇ and ü (N, n)."""
+        """All coordinates at closed postures q (N, nq), for u̇ and ü (N, n)."""
         N, nv = len(q), self.model.nv
         A = self._rows(q, 1).jacobian
         P = self.inverse(A)
@@ -194,17 +196,17 @@ class ClosedChain:
         return Lifted(q, v, a, T, P, A)
 
     def efforts(self, at: Lifted) -> Shared:
-        """Efforts of the motors, redundant ones by the weighting rule."""
+        """Efforts of the motors; redundant ones share the load by `minimize`."""
         h = inverse_dynamics(self.model, at.q, at.v, at.a, self.wrenches) + self.friction.effort(at.v)
         if self.minimize == "effort":
             Ta = at.T[:, self.actuated]
             WTa = Ta / self.weights[:, None]
             means = _solved(np.swapaxes(Ta, 1, 2) @ WTa, _apply(np.swapaxes(at.T, 1, 2), h))
             tau = _apply(WTa, means)
-            rest = h.copy()
-            rest[:, self.actuated] -= tau
-            # Aᵀλ = rest has a solution; P's λ is one: rest is nothing on the tangent
-            lam = _apply(np.swapaxes(at.P, 1, 2), rest[:, self.dependent])
+            residual = h.copy()
+            residual[:, self.actuated] -= tau
+            # Aᵀλ = residual has a solution, λ by P is one: Tᵀ residual is zero
+            lam = _apply(np.swapaxes(at.P, 1, 2), residual[:, self.dependent])
             return Shared(tau, h, means, lam)
         Ap = at.A[:, :, self.passive]
         means = np.zeros_like(h)
@@ -238,8 +240,8 @@ def _solved(G: Array, right: Array) -> Array:
 
 def places(model: RobotModel) -> Index:
     """Where the position of each velocity coordinate is in q; −1 for those of quaternions."""
-    found = np.full(model.nv, -1)
+    indices = np.full(model.nv, -1)
     for joint in model.joints:
         if joint.nq == joint.nv:
-            found[joint.idx_v:joint.idx_v + joint.nv] = joint.idx_q + np.arange(joint.nq)
-    return found
+            indices[joint.idx_v:joint.idx_v + joint.nv] = joint.idx_q + np.arange(joint.nq)
+    return indices

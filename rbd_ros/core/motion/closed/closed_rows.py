@@ -1,4 +1,4 @@
-"""Weighted and limited quantities at the knots of a mechanism with loops, and derivatives by (u, u̇, ü, u⃛)."""
+"""Weighted and limited quantities at the knots of a closed-loop mechanism, and derivatives by (u, u̇, ü, u⃛)."""
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -13,16 +13,16 @@ from .closed_chain import FAR, ClosedChain, Index, Lifted, Shared
 from .slopes import Slopes, rate_slopes, slopes
 
 Array = NDArray[np.float64]
-STEP = 1e-6       # rad, m, and per second
-MOVED = 0.05      # rad, m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
-ARRIVED = 1e-5    # rad, m: of the goal's posture
+STEP = 1e-6       # rad, m, and per second, for finite differences
+MOVED = 0.05      # rad, m: displacement of knots after which curvature is recomputed (a tenth for speeds)
+ARRIVED = 1e-5    # rad, m: tolerance of the goal's posture
 
 
 class ClosedRows:
-    """Rows per node, block by block: "effort", "power", "effort_rate", "motor_velocity" of motors, "position",
-    "velocity", "acceleration" of others; then clearances.
+    """Rows per knot, block by block: "effort", "power", "effort_rate", "motor_velocity" of motors, "position",
+    "velocity", "acceleration" of other coordinates; then clearances.
 
-    blocks: pairs of a name and velocity coordinates. without: those of which values may be 0, for nobody needs them.
+    blocks: pairs of a name and velocity coordinates. without: unused blocks, whose values may be 0.
     """
 
     def __init__(self, chain: ClosedChain, blocks: tuple[tuple[str, Index], ...], planes: Planes | None = None,
@@ -37,48 +37,48 @@ class ClosedRows:
         self._at: Lifted | None = None
         self._shared: Shared | None = None
         self._slopes: Slopes | None = None
-        self._seen: tuple[Array, Array] | None = None    # u and q of nodes that were closed
-        self._bent: tuple[Array, Array] | None = None    # states where curvature was looked at, and it
+        self._seen: tuple[Array, Array] | None = None    # u and q of the last closed knots
+        self._bent: tuple[Array, Array] | None = None    # states of the last curvature, and the curvature
         self._begin = chain.start
 
     def go_on(self) -> None:
-        """The next values are of a motion that goes on where the last one ended."""
+        """Declare that the next values continue the last motion."""
         if self._seen is not None:
             self._begin, self._seen = self._seen[1][-1], None
 
     def ended_at(self, posture: Array | None) -> bool:
-        """Whether the motion, after `go_on`, has ended at this posture, or it is not known."""
+        """Whether the last motion ended at this posture; True if unknown."""
         return posture is None or bool(
             np.isfinite(posture).all()
             and np.abs(self.chain.model.difference(posture, self._begin)).max() <= ARRIVED)
 
     def values(self, z: Array) -> Array:
-        """(N, count) at states z (N, orders, n), along a motion; NaN where the loops cannot be closed."""
-        at = self.lifted(z)
-        if at is None:
+        """Rows (N, count) at states z (N, orders, n), along a motion; NaN if the loops cannot be closed."""
+        lifted = self.lifted(z)
+        if lifted is None:
             return np.full((len(z), self.count), np.nan)
-        self._shared = self.chain.efforts(at) if self._needs_effort else None
-        known = {"position": self.chain.coordinates(at.q), "velocity": at.v, "acceleration": at.a}
+        self._shared = self.chain.efforts(lifted) if self._needs_effort else None
+        available = {"position": self.chain.coordinates(lifted.q), "velocity": lifted.v, "acceleration": lifted.a}
         parts = [np.zeros((len(z), 0))]
         for name, index in self.blocks:
-            if name in known or (name in self._without and not self._needs_rate):
-                parts.append(known[name][:, index] if name in known else np.zeros((len(z), len(index))))
+            if name in available or (name in self._without and not self._needs_rate):
+                parts.append(available[name][:, index] if name in available else np.zeros((len(z), len(index))))
                 continue
             assert self._shared is not None
             if name == "effort":
                 parts.append(self._shared.effort)
             elif name == "power":
-                parts.append(self._shared.effort * at.v[:, index])
+                parts.append(self._shared.effort * lifted.v[:, index])
             elif name == "effort_rate":
-                parts.append(self._rates(z, self._slopes_at(at).effort))
+                parts.append(self._rates(z, self._slopes_at(lifted).effort))
             elif self.springs is not None:    # motor velocity, after effort rate
-                parts.append(at.v[:, index] + self.springs.compliance(self._shared.effort)[0] * parts[-1])
+                parts.append(lifted.v[:, index] + self.springs.compliance(self._shared.effort)[0] * parts[-1])
         if self.planes is not None:
-            parts.append(self.planes.values(at.q))
+            parts.append(self.planes.values(lifted.q))
         return np.concatenate(parts, axis=1)
 
     def _slopes_at(self, at: Lifted) -> Slopes:
-        """Those at the latest states."""
+        """Slopes at the latest states."""
         if self._slopes is None:
             if self._needs_effort and self._shared is None:
                 self._shared = self.chain.efforts(at)
@@ -90,7 +90,7 @@ class ClosedRows:
         return np.asarray(np.matmul(J, z[:, 1:4].reshape(len(z), -1, 1))[:, :, 0])
 
     def lifted(self, z: Array) -> Lifted | None:
-        """All coordinates at states z; None where the loops cannot be closed."""
+        """All coordinates at states z; None if the loops cannot be closed."""
         if self._at is not None and np.array_equal(z, self._z):
             return self._at
         chain, u = self.chain, z[:, 0]
@@ -102,7 +102,7 @@ class ClosedRows:
             if not np.isfinite(q).all():
                 return None
             at = chain.lifted(q, z[:, 1], z[:, 2])
-        except RbdError:    # beyond what floating point numbers hold
+        except RbdError:    # overflow
             return None
         if not np.isfinite(at.a).all():
             return None
@@ -110,29 +110,29 @@ class ClosedRows:
         return at
 
     def _near(self, u: Array) -> Array | None:
-        """q from those of the nodes before, where they were not far."""
+        """q from the previous knots' postures, if these are near."""
         if self._seen is None or self._seen[0].shape != u.shape or np.abs(u - self._seen[0]).max() > FAR:
             return None
         q = self.chain.closed(u, self.chain.moved(self._seen[1], u - self._seen[0]))
         return q if np.isfinite(q).all() else None
 
     def derivatives(self, z: Array, _: Array) -> Array:
-        """Derivatives (N, count, nz) at states z whose values are known."""
+        """Derivatives (N, count, nz) at states z; `values` must precede."""
         J = np.zeros((len(z), self.count, z.shape[1] * self.chain.size))
         if not self.count:
             return J
-        at = self.lifted(z)
-        if at is None:
+        lifted = self.lifted(z)
+        if lifted is None:
             return np.full_like(J, np.nan)
-        by = self._slopes_at(at)
-        self._filled(at, by, self._shared, J)
+        by = self._slopes_at(lifted)
+        self._filled(lifted, by, self._shared, J)
         if self._needs_rate:
             assert self._shared is not None
-            self._filled_rates(z, at, by, self._shared, J)
+            self._filled_rates(z, lifted, by, self._shared, J)
         return J
 
     def _filled(self, at: Lifted, by: Slopes, shared: Shared | None, J: Array) -> None:
-        """All derivatives but those of rates to J (N, count, nz), zero before."""
+        """Write all derivatives except those of effort rates to J (N, count, nz), initially zero."""
         n, row = self.chain.size, 0
         by_name = {"position": by.q, "velocity": by.v, "acceleration": by.a}
         for name, index in self.blocks:
@@ -162,34 +162,35 @@ class ClosedRows:
             row = end
 
     def add_curvature(self, z: Array, c: Array, out: Array) -> None:
-        """Add to out (N, nz, nz) second derivatives of cᵀ values by states z, whose values are known, none of rates;
-        c (N, count). By forward differences of the first ones, as `EffortCurvature`, kept until nodes have moved.
+        """Add second derivatives of cᵀ values by the states z, without effort rates, to out (N, nz, nz); c (N, count);
+        `values` must precede. By forward differences of first derivatives, as in `EffortCurvature`, cached until knots
+        have moved.
         """
         n = self.chain.size
         z = z.reshape(len(z), -1, n)
         if self._bent is None or self._bent[0].shape != z[:, :2].shape or np.abs(
                 (z[:, :2] - self._bent[0]) * [[1.0], [0.1]]).max() > MOVED:
             self._bent = z[:, :2].copy(), self._tensor(z)
-        weighed = np.einsum("sr,sdrx->sdx", c, self._bent[1])    # by u and u̇, of which ü takes no part
+        weighed = np.einsum("sr,sdrx->sdx", c, self._bent[1])    # by u and u̇; the values are linear in ü
         out[:, :2 * n, :2 * n] += 0.5 * (weighed[:, :, :2 * n] + weighed[:, :, :2 * n].swapaxes(1, 2))
         out[:, :2 * n, 2 * n:3 * n] += weighed[:, :, 2 * n:]
         out[:, 2 * n:3 * n, :2 * n] += weighed[:, :, 2 * n:].swapaxes(1, 2)
 
     def _tensor(self, z: Array) -> Array:
-        """Changes (N, 2 n, count, 3 n) of the derivatives by (u, u̇, ü) along u and u̇; 0 where loops do not close."""
+        """Changes (N, 2 n, count, 3 n) of the derivatives by (u, u̇, ü) along u and u̇; 0 if the loops do not close."""
         n, N, chain = self.chain.size, len(z), self.chain
-        at = self.lifted(z)
+        lifted = self.lifted(z)
         out = np.zeros((N, 2 * n, self.count, 3 * n))
-        if at is None:
+        if lifted is None:
             return out
-        here = np.zeros((N, self.count, 3 * n))
-        self._filled(at, self._slopes_at(at), self._shared, here)
+        base = np.zeros((N, self.count, 3 * n))
+        self._filled(lifted, self._slopes_at(lifted), self._shared, base)
         for i, e in enumerate(np.eye(2 * n).reshape(2 * n, 2, n) * STEP):
-            q = chain.closed(z[:, 0] + e[0], chain.moved(at.q, np.tile(e[0], (N, 1)))) if i < n else at.q
+            q = chain.closed(z[:, 0] + e[0], chain.moved(lifted.q, np.tile(e[0], (N, 1)))) if i < n else lifted.q
             if not np.isfinite(q).all():
                 continue
-            moved, there = chain.lifted(q, z[:, 1] + e[1], z[:, 2]), np.zeros_like(here)
+            moved, displaced = chain.lifted(q, z[:, 1] + e[1], z[:, 2]), np.zeros_like(base)
             shared = chain.efforts(moved) if self._needs_effort else None
-            self._filled(moved, slopes(chain, moved, shared), shared, there)
-            out[:, i] = (there - here) / STEP
+            self._filled(moved, slopes(chain, moved, shared), shared, displaced)
+            out[:, i] = (displaced - base) / STEP
         return out

@@ -1,4 +1,4 @@
-"""`ClosedChain` from constraints and a posture: choice of independent coordinates, and validation."""
+"""Construction of a `ClosedChain` from constraints and a posture: independent coordinates, validation."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,14 +16,13 @@ from ...model.robot_model import RobotModel
 from .closed_chain import ClosedChain, Index, places
 
 Array = NDArray[np.float64]
-GIVEN = 1e-6        # m, rad: of ends and waypoints as they are given
-SINGULAR = 1e7      # condition of the dependent columns
+GIVEN = 1e-6        # m, rad: largest residual of loops of given ends and waypoints
+SINGULAR = 1e7      # largest condition number of the dependent columns
 
 
 def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: str, weights: Array,
                  friction: Friction, wrenches: Any, start: Any) -> ClosedChain:
-    """The mechanism at a posture `start` (nq,), checked. actuated: mask or names. weights: of efforts (nv,).
-    """
+    """The validated mechanism at a posture `start` (nq,). actuated: mask or names. weights: of efforts (nv,)."""
     bound = bound_to(model, constraints)
     if bound.contacts.rows:
         raise RbdError(f"optimize_motion: rolling and sliding contacts ({', '.join(bound.contacts.names)}) are not "
@@ -41,10 +40,10 @@ def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: s
     zero = np.zeros((1, model.nv))
     A = evaluate(model, constraints, q[None], zero, zero, 1).jacobian[0]
     independent = _independent(model, A, mask)
-    own = weights[motors] if len(motors) and weights[motors].min() > 0.0 else np.ones(len(motors))
-    chain = ClosedChain(model, constraints, independent, motors, minimize, own, friction, wrenches, q)
-    at = chain.lifted(q[None], *np.zeros((2, 1, chain.size)))
-    rank = np.linalg.matrix_rank(at.T[0, motors], tol=1e-6) if len(motors) else 0
+    motor_weights = weights[motors] if len(motors) and weights[motors].min() > 0.0 else np.ones(len(motors))
+    chain = ClosedChain(model, constraints, independent, motors, minimize, motor_weights, friction, wrenches, q)
+    state = chain.lifted(q[None], *np.zeros((2, 1, chain.size)))
+    rank = np.linalg.matrix_rank(state.T[0, motors], tol=1e-6) if len(motors) else 0
     if rank < chain.size:
         names = ", ".join(model.velocity_names[j] for j in motors) or "none"
         raise RbdError(f"model '{model.name}' is under-actuated at the start: it moves in {chain.size} ways, and the "
@@ -53,7 +52,7 @@ def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: s
 
 
 def closed_posture(model: RobotModel, constraints: ConstraintSet, value: Any, name: str) -> Array:
-    """A posture (nq,) whose loops are closed; raises `RbdError` otherwise."""
+    """A posture (nq,) with closed loops; raises `RbdError` if the given one is open."""
     try:
         q = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -70,27 +69,27 @@ def closed_posture(model: RobotModel, constraints: ConstraintSet, value: Any, na
 
 
 def _independent(model: RobotModel, A: Array, mask: NDArray[np.bool_]) -> Index:
-    """As many coordinates as the mechanism can move in, motors first, so that the others follow as well as possible."""
-    from scipy.linalg import qr    # here: nodes that plan nothing need 20 MB less
+    """Independent coordinates, motors first, such that the dependent ones are well conditioned."""
+    from scipy.linalg import qr    # local import: saves 20 MB in nodes without planning
 
     size = np.linalg.svd(A, compute_uv=False)
     rank = int(np.sum(size > RANK_TOLERANCE * size.max(initial=0.0)))
     count = model.nv - rank
     if not count:
         raise RbdError(f"model '{model.name}' cannot move: its constraints have rank {rank}, as many as coordinates")
-    where = places(model) >= 0
+    plain = places(model) >= 0
     _, _, Vt = np.linalg.svd(A)
     tangent = Vt[rank:].T    # (nv, count), orthonormal
     chosen: list[int] = []
-    for usable in (np.flatnonzero(mask & where), np.flatnonzero(where)):
-        rest = [j for j in usable if j not in chosen]
-        if not rest or len(chosen) == count:
+    for usable in (np.flatnonzero(mask & plain), np.flatnonzero(plain)):
+        candidates = [j for j in usable if j not in chosen]
+        if not candidates or len(chosen) == count:
             continue
-        # what the chosen ones leave free
+        # remaining freedom with the chosen coordinates fixed
         free = tangent @ np.linalg.svd(tangent[chosen])[2][len(chosen):].T if chosen else tangent
-        triangle, order = qr(free[rest].T, mode="r", pivoting=True)
+        triangle, order = qr(free[candidates].T, mode="r", pivoting=True)
         sizes = np.abs(np.diagonal(triangle))
-        chosen += [rest[i] for i in order[:len(sizes)][sizes > 1.0 / SINGULAR]][:count - len(chosen)]
+        chosen += [candidates[i] for i in order[:len(sizes)][sizes > 1.0 / SINGULAR]][:count - len(chosen)]
     if len(chosen) < count:
         raise RbdError(f"model '{model.name}': no {count} coordinates of joints with a plain position say where its "
                        "other joints are")

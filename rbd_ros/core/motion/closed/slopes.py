@@ -1,10 +1,10 @@
-"""Derivatives of all coordinates and of the motors' efforts by the state of a mechanism with loops, (u, u̇, ü).
+"""Derivatives of all coordinates and of the motors' efforts by the state (u, u̇, ü) of a closed-loop mechanism.
 
-`A T = 0` and its derivatives: `A δv = −∂(A v)/∂q δq`, `A δa = −∂(A a + Ȧq̇)/∂q δq − ∂(A a + Ȧq̇)/∂v δv`, and of virtual
-work, `Tᵀ(δ ID − ∂(Aᵀλ)/∂q δq − δτ) = 0` with λ those of the loops.
+From `A T = 0`: `A δv = −∂(A v)/∂q δq`, `A δa = −∂(A a + Ȧq̇)/∂q δq − ∂(A a + Ȧq̇)/∂v δv`; from virtual work:
+`Tᵀ(δ ID − ∂(Aᵀλ)/∂q δq − δτ) = 0` with the loops' multipliers λ.
 
-Along a motion `τ̇ = J ż` with J = ∂τ and ż = (u̇, ü, u⃛), and as second derivatives do not depend on their order, ∂τ̇ is
-the change of J along ż, and J itself, shifted: `∂τ̇ = (D_ż J, 0) + (0, J)`.
+Along a motion `τ̇ = J ż` with J = ∂τ and ż = (u̇, ü, u⃛). By the symmetry of second derivatives, ∂τ̇ is the change of J
+along ż plus J shifted by one order: `∂τ̇ = (D_ż J, 0) + (0, J)`.
 """
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ...derivatives.inverse import inverse_dynamics_derivatives
 from .closed_chain import ClosedChain, Lifted, Shared
 
 Array = NDArray[np.float64]
-APART = 3e-3      # rad or m, of the states of those differences; tenths of speeds, hundredths of accelerations
+APART = 3e-3      # rad or m, step of these differences; a tenth for speeds, a hundredth for accelerations
 SIXTH = {1: 0.75, 2: -0.15, 3: 1.0 / 60.0}    # weights of central differences of sixth order: exact to some 1e-11
 
 
 class Slopes(NamedTuple):
-    """By (u, u̇, ü): of positions, velocities and accelerations (N, nv, 3 n), and of the motors' efforts
-    (N, actuated, 3 n), empty where not asked for.
+    """Derivatives by (u, u̇, ü) of positions, velocities and accelerations (N, nv, 3 n), and of the motors' efforts
+    (N, actuated, 3 n), empty if not requested.
     """
 
     q: Array
@@ -36,8 +36,8 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True)
 class _Expanded(Friction):
-    """A law of friction up to its second derivative at speeds `at`: what its change along a motion takes, however sharp
-    it is.
+    """Second-order Taylor expansion of a friction law at speeds `at`, for exact derivatives along a motion of any
+    smoothing.
     """
 
     at: Array | float = 0.0
@@ -54,7 +54,7 @@ class _Expanded(Friction):
 
 
 def slopes(chain: ClosedChain, at: Lifted, shared: Shared | None) -> Slopes:
-    """At N states; without `shared`, not of the efforts."""
+    """Derivatives at N states; without `shared`, not of the efforts."""
     N, n = len(at.q), chain.size
     lam = np.zeros((N, at.A.shape[1])) if shared is None else shared.multipliers
     bias_q, bias_v, load_q, turn_q = chain.slopes(at, lam, at.v)
@@ -82,9 +82,9 @@ def rate_slopes(chain: ClosedChain, z: Array, at: Lifted, J: Array) -> Array:
         for sign in (1.0, -1.0):
             moved = z[:, :3] + sign * k * APART / size * along
             q = near.closed(moved[:, 0], near.moved(at.q, moved[:, 0] - z[:, 0]))
-            q = np.where(np.isfinite(q), q, at.q)    # at the end of where loops close
-            there = near.lifted(q, moved[:, 1], moved[:, 2])
-            out[:, :, :3 * n] += sign * weight / APART * size * slopes(near, there, near.efforts(there)).effort
+            q = np.where(np.isfinite(q), q, at.q)    # at the boundary of closed loops
+            displaced = near.lifted(q, moved[:, 1], moved[:, 2])
+            out[:, :, :3 * n] += sign * weight / APART * size * slopes(near, displaced, near.efforts(displaced)).effort
     return out
 
 
@@ -94,7 +94,7 @@ def _efforts(chain: ClosedChain, at: Lifted, shared: Shared, load_q: Array, Q: A
     slope = chain.friction.slope(at.v)
     h = by.q @ Q + by.v @ V + slope[:, :, None] * V + by.a @ A - load_q @ Q
     motors = chain.actuated
-    if len(motors) == chain.size:    # nothing to share
+    if len(motors) == chain.size:    # no redundancy
         return np.asarray(np.linalg.solve(np.swapaxes(at.T[:, motors], 1, 2), np.swapaxes(at.T, 1, 2) @ h))
     y = np.matmul(at.T, shared.means[:, :, None])[:, :, 0] if chain.minimize == "effort" else shared.means
     turn = chain.slopes(at, shared.multipliers, y)[3] @ Q    # A δ(y) = −turn, of y = T µ; or δ(A) ν

@@ -1,27 +1,27 @@
 """Rows of limits in the barrier problem: slacks, excesses, multipliers and their steps, one pass each.
 
-`min_e ρ e − µ log(e − g) − µ log e` for a row g that may be broken by e at the price ρ; s = e − g.
+`min_e ρ e − µ log(e − g) − µ log e` for a row g that may be violated by e at the penalty ρ; s = e − g.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry
+from ...compiled.entry import entry
 
 CLIP = 1e8          # multipliers stay within this factor of µ / slack
-BOUNDARY = 0.995    # of the way to the boundary at most
+BOUNDARY = 0.995    # largest share of the step to the boundary
 
 
 @entry("float64(float64[::1], float64, float64, float64[::1], float64[::1])", nogil=True)
 def best_slack(g, mu, rho, e, s):
-    """e and s at the least of Σ ρ e − µ log(e − g) − µ log e, which is returned; µ / s is a multiplier."""
+    """e and s at the minimum of Σ ρ e − µ log(e − g) − µ log e, which is returned; µ / s is a multiplier."""
     total = 0.0
     logs = 0.0
     product = 1.0
     for i in range(g.shape[0]):
         x = rho * g[i]
         near = np.sqrt(x * x + 4.0 * mu * mu) + abs(x)
-        far = 4.0 * mu * mu / near    # the same with −|x|, without cancellation
+        far = 4.0 * mu * mu / near    # the other root, without cancellation
         if g[i] > 0.0:
             e[i] = (2.0 * mu + near) / (2.0 * rho)
             s[i] = (2.0 * mu + far) / (2.0 * rho)
@@ -51,7 +51,7 @@ def prices(e, s, y, mu, rho, w, D, target):
 def complements(g, y, rho, out):
     """out := max and sum of the complementarity products, max violation of a row.
 
-    The sum is the duality gap of a convex problem whose broken rows cost ρ, at a stationary point.
+    At a stationary point the sum is the duality gap of a convex problem with penalty ρ.
     """
     most = 0.0
     total = 0.0
@@ -76,7 +76,7 @@ def centring(e, s, y, mu, rho):
 @entry("float64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64, float64, "
        "float64[::1])", nogil=True)
 def step_lengths(e, s, y, w, D, change, mu, rho, moved):
-    """How far a step may go that changes the rows by `change` (≤ 1); moved := y after as much as y's step allows.
+    """Step sizes (≤ 1) for a step that changes the rows by `change`; moved := y after its largest step.
 
     e, s and y change by Newton: dy = µ/s − y + D change, de = e/w D change.
     """

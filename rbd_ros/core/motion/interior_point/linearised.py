@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 class Values(NamedTuple):
-    """Of one x: cost, rows g ≤ 0 of the limits (flat), equations c = 0 (flat)."""
+    """Values at one x: cost, rows g ≤ 0 of the limits (flat), equations c = 0 (flat)."""
 
     cost: float
     rows: Array

@@ -7,20 +7,20 @@ from numpy.typing import NDArray
 from .linearised import Step
 
 Array = NDArray[np.float64]
-LEAST = 1e-13       # damping, of the median of the diagonal
-FIRST = 1e-8        # where the least is not enough
+LEAST = 1e-13       # smallest damping, relative to the median of the diagonal
+FIRST = 1e-8        # first larger damping
 MOST = 1e12
-DEPENDENT = 1e-10   # of the largest: equations that say nothing new
-FLAT = 1e-12        # of the largest: eigenvalues that count as none
+DEPENDENT = 1e-10   # relative size of redundant equations
+FLAT = 1e-12        # relative size of eigenvalues that count as zero
 
 
 def newton_step(step: Step, gradient: Array, A: Array, equations: Array, damping: float,
                 most: float = MOST) -> tuple[Array, Array, float] | None:
-    """dx, multipliers of the equations c = 0 (Aᵀ dx = −c), and the damping to begin with next time.
+    """dx, multipliers of the equations c = 0 (Aᵀ dx = −c), and the initial damping of the next step.
 
-    The diagonal grows until the matrix is positive definite; None where `most` is not enough.
+    The damping grows until the matrix is positive definite; None if it exceeds `most`.
     """
-    from scipy.linalg.lapack import dpbtrf, dpbtrs    # here: nodes that plan nothing need 20 MB less
+    from scipy.linalg.lapack import dpbtrf, dpbtrs    # local import: saves 20 MB in nodes without planning
 
     n, m = step.band.shape[1], len(step.corner)
     unit = float(np.sort(step.band[0])[n // 2]) or 1.0
@@ -32,16 +32,16 @@ def newton_step(step: Step, gradient: Array, A: Array, equations: Array, damping
         if info == 0 and not border.shape[1]:
             return dpbtrs(factor, -gradient, lower=1)[0], np.zeros(0), 0.1 * damping
         if info == 0:
-            found = _bordered(factor, border, step.corner, A[n:], gradient, equations)
-            if found is not None:
-                return found[:n + m], found[n + m:], 0.1 * damping
+            solution = _bordered(factor, border, step.corner, A[n:], gradient, equations)
+            if solution is not None:
+                return solution[:n + m], solution[n + m:], 0.1 * damping
         damping = max(10.0 * damping, FIRST)
     return None
 
 
 def _bordered(factor: Array, border: Array, corner: Array, A_tail: Array, gradient: Array,
               equations: Array) -> Array | None:
-    """The whole solution by the Schur complement of the band; None where the matrix is not positive definite."""
+    """The complete solution by the Schur complement of the band; None if the matrix is not positive definite."""
     from scipy.linalg.lapack import dpbtrs
 
     n, m, k = len(border), len(corner), border.shape[1]
@@ -61,8 +61,8 @@ def _bordered(factor: Array, border: Array, corner: Array, A_tail: Array, gradie
 
 def tangent_step(step: Step, gradient: Array, A: Array, equations: Array,
                  damping: float) -> tuple[Array, Array, float] | None:
-    """As `newton_step`, for many equations: on their tangent, where negative eigenvalues of the
-    matrix count as positive ones, so that dx is a descent there. None where numbers are not finite.
+    """`newton_step` for many equations: in their null space, with absolute values of negative eigenvalues, so that dx
+    is a descent direction there. None for non-finite numbers.
     """
     from scipy.linalg import qr, solve_triangular
 

@@ -1,14 +1,14 @@
-"""From derivatives by the states of nodes to those by control points: gradient and banded Gauss–Newton matrix.
+"""Conversion of derivatives by knots' states to derivatives by control points: gradient, banded Gauss–Newton matrix.
 
-A node's state z = (q, v, a, …) is Σ_k β_k^d c_k per derivative d, over the degree + 1 control points of its interval.
+A knot's state z = (q, v, a, …) is Σ_k β_k^d c_k per derivative d, over the degree + 1 control points of its interval.
 Unknowns are the free control points, joint after joint: entry (k − first) nv + j is coordinate j of point k.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from ...assign import assign_rows
-from ...compile import entry
+from ...compiled.assign import assign_rows
+from ...compiled.entry import entry
 
 
 @entry("void(float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, :, ::1], "
@@ -27,7 +27,7 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
     free = unknowns // nv
     band[:] = 0.0
     W = np.empty((nz, nz))
-    P = np.empty((orders, orders, square))    # the same, a square per pair of derivatives: long rows are fast
+    P = np.empty((orders, orders, square))    # rearranged: one square per pair of derivatives, for fast long rows
     T = np.empty((orders, points, square))
     block = np.zeros((points, points, square))
     for k in range(count):
@@ -35,7 +35,7 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
             assign_rows(W, curvature[k])
         else:
             W[:] = 0.0
-        for r in range(0, rows - 1, 2):    # two at a time: half the loads and stores of W
+        for r in range(0, rows - 1, 2):    # pairs of rows: half the loads and stores of W
             first_factor, second_factor = weight[k, r], weight[k, r + 1]
             if first_factor != 0.0 or second_factor != 0.0:
                 for x in range(nz):
@@ -87,7 +87,7 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
 
 @entry("void(float64[:, ::1], float64[:, :, ::1], int64[::1], int64, float64[::1])", nogil=True)
 def by_control_points(slope, beta, interval, first, out):
-    """out := Σ_nodes of the slopes (N, nz) by the node's state, by the free control points: flat."""
+    """out := slopes by the free control points (flat), from the slopes (N, nz) by the knots' states."""
     count, nz = slope.shape
     orders, points = beta.shape[1:]
     nv = nz // orders

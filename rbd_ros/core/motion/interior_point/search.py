@@ -1,8 +1,8 @@
 """Primal-dual interior point method for a least-squares cost under limits that may be infeasible.
 
-`min f(x) + ρ Σ e_i` under `g(x) ≤ e, e ≥ 0, c(x) = 0`: limits cost ρ per unit of violation, which is exact for ρ above
-all multipliers, so every x is a valid iterate and an impossible problem ends at a least violating motion. For given x
-and barrier parameter µ the best e is known in closed form, so the merit function is smooth and of x alone:
+`min f(x) + ρ Σ e_i` under `g(x) ≤ e, e ≥ 0, c(x) = 0`: violations of limits have the penalty ρ, which is exact for ρ
+above all multipliers, so every x is a valid iterate, and an infeasible problem ends at the least violating motion. For
+given x and barrier parameter µ the best e is known in closed form, so the merit function is smooth and of x alone:
 `Φ(x) = f + Σ min_e (ρ e − µ log(e − g) − µ log e) + ν ‖c‖₁` (after Gould, Orban & Toint, 2015, and Curtis, 2012).
 Each step solves `(H + Gᵀ D G) dx = −∇Φ` on c's tangent: H of Gauss and Newton far from the optimum, of Newton near it;
 D primal-dual, 1 / (s/y + e/w) with slack s = e − g and multipliers y of g ≤ e and w = ρ − y of e ≥ 0.
@@ -22,30 +22,30 @@ from .linearised import Linear, Values
 from ..optimal.problem import Problem
 
 Array = NDArray[np.float64]
-Stop = Callable[[int, float, float], bool]    # of the iteration's number, cost and largest row: whether to end there
+Stop = Callable[[int, float, float], bool]    # iteration number, cost, largest row -> whether to stop
 FIRST_BARRIER = 0.1
-LEAST_BARRIER = 0.1       # of the tolerance, unless the gap asks for less
-GAP = 500.0               # times the tolerance: the largest duality gap, of the cost
-CLOSE = 0.3               # of half a range: rows within it keep their multipliers when the gap is looked at closely
-SMALL = 1e-2              # of the first guess: a cost below it asks for no smaller gap
-NEAR = 30.0               # times µ: a residual below it lets µ fall
+LEAST_BARRIER = 0.1       # smallest µ relative to the tolerance, unless the gap requires less
+GAP = 500.0               # largest duality gap relative to tolerance times cost
+CLOSE = 0.3               # share of half a range: rows within it keep their multipliers in the sharper gap
+SMALL = 1e-2              # share of the first guess's cost below which the cost does not tighten the gap
+NEAR = 30.0               # multiple of µ: residuals below it let µ decrease
 FALL, FALL_POWER = 0.2, 1.2
 PENALTY, LARGEST_PENALTY = 100.0, 1e6
-EQUATION_PENALTY = 1e3    # of waypoints and poses, which hold; of efforts that are 0,
-BENT = 0.1                # of the units of these: below it, curvature counts
-LEAST_RANK = 1e-12        # of their normal matrix
-DEARER = 3.0              # times their largest multiplier
-# curvature is looked at below this µ, or after so many iterations without a fall of µ; with loops it takes long
+EQUATION_PENALTY = 1e3    # initial penalty of equations (waypoints, poses, passive efforts)
+BENT = 0.1                # violation of equations below which curvature is used
+LEAST_RANK = 1e-12        # relative rank tolerance of the equations' normal matrix
+DEARER = 3.0              # smallest ratio of the penalty to the equations' largest multiplier
+# curvature is used below this µ, or after so many iterations without a decrease of µ; with loops it is expensive
 CURVED = {"open": (1e-4, 8), "closed": (0.0, 8), "path": (np.inf, 0)}
 ARMIJO, HALVINGS = 1e-4, 25
-MOST = 400                # iterations
+MOST = 400                # largest number of iterations
 MOST_DAMPING = 1e-2
 STALLED = 6               # line searches without a step
-STOPPED = "stopped"       # by the caller
+STOPPED = "stopped"       # reason: by the caller
 
 
 class Solution(NamedTuple):
-    """Result of the method: unknowns, multipliers of the rows, KKT residual, largest row, iterations, and why."""
+    """Result of the method: unknowns, multipliers of the rows, KKT residual, largest row, iterations, reason."""
 
     x: Array
     y: Array
@@ -59,7 +59,7 @@ class Solution(NamedTuple):
 
 
 class Slack(NamedTuple):
-    """e and s = e − g at the least of the merit function, and its value; µ / s is a multiplier."""
+    """e and s = e − g at the minimum of the merit function, and its value; µ / s is a multiplier."""
 
     e: Array
     s: Array
@@ -67,15 +67,15 @@ class Slack(NamedTuple):
 
 
 def best_slack(g: Array, mu: float, rho: float) -> Slack:
-    """The least of Σ ρ e − µ log(e − g) − µ log e."""
+    """Minimum of Σ ρ e − µ log(e − g) − µ log e over e."""
     e, s = np.empty_like(g), np.empty_like(g)
     return Slack(e, s, barrier.best_slack(g, mu, rho, e, s))
 
 
 def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before: Solution | None = None,
           until: float = 0.0, stop: Stop = lambda *_: False) -> Solution:
-    """From x to a stationary point, or until the barrier parameter would fall below `until`: well inside the limits,
-    where rows may be added. `before`: where another problem was left like that. `stop`: asked at each iteration.
+    """Iterate from x to a stationary point, or until the barrier parameter reaches `until`, well inside the limits,
+    where rows may be added. before: solution of a previous problem, for a warm start. stop: called at each iteration.
     """
     search = _Search(problem, x, tolerance, before)
     took = 0.0
@@ -99,7 +99,7 @@ class _Search:
         self.at = problem.values(x)
         self.slack = best_slack(self.at.rows, self.mu, self.rho)
         self.y = self.mu / self.slack.s
-        if before is not None:    # no more than before for new rows that are not kept: else they push with all of ρ
+        if before is not None:    # bounded multipliers for new violated rows, which would otherwise have ρ
             self.y = np.minimum(self.y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * self.mu))
         self.nu = np.zeros(len(self.at.equations))
         self.price = EQUATION_PENALTY
@@ -120,13 +120,13 @@ class _Search:
         slope = self.problem.gradient(self.linear, self.y) + self.A @ self.nu
         self.stationarity = float(np.abs(slope).max(initial=0.0))
         self.equations = float(np.abs(self.at.equations).max(initial=0.0))
-        found = np.empty(3)
-        barrier.complements(self.at.rows, self.y, self.rho, found)
-        complement, self.gap, self.violation = map(float, found)
+        summary = np.empty(3)
+        barrier.complements(self.at.rows, self.y, self.rho, summary)
+        complement, self.gap, self.violation = map(float, summary)
         self.residual = max(self.stationarity, self.equations, complement)
 
     def ended(self, stop: Stop) -> str:
-        """Reason of termination, or "". Raises the penalty of limits that are cheaper to break than to keep."""
+        """Reason of termination, or "". Increases the penalty if violated limits are cheaper than feasible ones."""
         if self.residual <= self.tolerance:
             if self.violation > 10.0 * self.tolerance and self.rho < LARGEST_PENALTY:
                 self.rho *= 10.0
@@ -150,15 +150,15 @@ class _Search:
         plus the decrease ½ rᵀ H⁻¹ r of the quadratic model without the other rows, r being their gradient; H by Newton,
         or by Gauss–Newton where that is not convex.
         """
-        problem, at, g = self.problem, self.linear, self.at.rows
+        problem, linear, g = self.problem, self.linear, self.at.rows
         far = g < -CLOSE
-        r = problem.gradient(at, np.where(far, self.y, 0.0)) - problem.gradient(at, np.zeros_like(g))
+        r = problem.gradient(linear, np.where(far, self.y, 0.0)) - problem.gradient(linear, np.zeros_like(g))
         D = np.where(far, 0.0, self.y / np.maximum(-g, 1e-12))
-        found = self._solved(r, D, self.y, np.zeros_like(self.at.equations), 0.0)
-        if found is None:
+        decrement = self._solved(r, D, self.y, np.zeros_like(self.at.equations), 0.0)
+        if decrement is None:
             return self.gap
         close = float(np.where(far, 0.0, np.maximum(-g * self.y, g * (self.rho - self.y))).sum())
-        self.gap = min(self.gap, 1.5 * close - 0.5 * float(r @ found[0]))
+        self.gap = min(self.gap, 1.5 * close - 0.5 * float(r @ decrement[0]))
         return self.gap
 
     def lower_barrier(self, until: float) -> str:
@@ -179,10 +179,10 @@ class _Search:
         w, D, target = np.empty_like(y), np.empty_like(y), np.empty_like(y)
         barrier.prices(e, s, y, self.mu, self.rho, w, D, target)
         gradient = self.problem.gradient(self.linear, target)
-        found = self._solved(gradient, D, y, self.at.equations, self.damping)
-        if found is None:
+        result = self._solved(gradient, D, y, self.at.equations, self.damping)
+        if result is None:
             return "no progress"
-        dx, self.nu, self.damping = found
+        dx, self.nu, self.damping = result
         moved = np.empty_like(y)
         alpha = barrier.step_lengths(e, s, y, w, D, self.problem.along(self.linear, dx), self.mu, self.rho, moved)
         if len(self.problem.task.passive):
@@ -200,27 +200,27 @@ class _Search:
 
     def _solved(self, gradient: Array, D: Array, y: Array, equations: Array,
                 damping: float) -> tuple[Array, Array, float] | None:
-        """dx, multipliers of the equations, damping; by Newton's matrix near the optimum, where it is convex enough."""
-        problem, at = self.problem, self.linear
+        """dx, multipliers of the equations, damping; with Newton's matrix near the optimum if it is convex enough."""
+        problem, lin = self.problem, self.linear
         if len(problem.task.passive):
-            bent = problem.curvature(at, y, self.nu) if self.equations < BENT else None
-            return tangent_step(problem.step_matrix(at, D, self.nu, bent, y), gradient, self.A, equations, damping)
+            bent = problem.curvature(lin, y, self.nu) if self.equations < BENT else None
+            return tangent_step(problem.step_matrix(lin, D, self.nu, bent, y), gradient, self.A, equations, damping)
         below, patience = CURVED[problem.kind]
         newton = self.mu < below or self.since > patience
-        curvature = problem.curvature(at, y, self.nu) if newton else None
+        curvature = problem.curvature(lin, y, self.nu) if newton else None
         if curvature is not None:
-            step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations, damping,
+            step = newton_step(problem.step_matrix(lin, D, self.nu, curvature, y), gradient, self.A, equations, damping,
                                MOST_DAMPING)
             if step is None and problem.convexified(curvature):
-                step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations,
+                step = newton_step(problem.step_matrix(lin, D, self.nu, curvature, y), gradient, self.A, equations,
                                    damping, MOST_DAMPING)
             if step is not None:
                 return step
-        return newton_step(problem.step_matrix(at, D, self.nu), gradient, self.A, equations,
-                           min(damping, 1e-4))    # Gauss and Newton's is convex
+        return newton_step(problem.step_matrix(lin, D, self.nu), gradient, self.A, equations,
+                           min(damping, 1e-4))    # the Gauss–Newton matrix is convex
 
     def _search(self, dx: Array, alpha: float, slope: float) -> bool:
-        """Go to the first of x + α dx, α halved, that lowers the merit function enough; False if none does."""
+        """Backtracking line search: halve α until x + α dx lowers the merit function enough; False on failure."""
         merit = self._merit(self.at, self.slack)
         rounding = 1e-13 * max(1.0, abs(merit))
         for _ in range(HALVINGS):
@@ -234,17 +234,17 @@ class _Search:
         return False
 
     def _restored(self, x: Array) -> tuple[Array, Values]:
-        """x moved to where equations hold, or nearly, and the values there."""
+        """x corrected to satisfy the equations, at least nearly, and its values."""
         x = self.problem.equations.restored(x)
         values = self.problem.values(x)
         if not len(self.problem.task.passive) or not np.isfinite(values.equations).all() or not len(values.equations):
             return x, values
         G = self.A.T @ self.A
         G[np.diag_indices(len(G))] += LEAST_RANK * float(np.trace(G))
-        moved = x - self.A @ np.linalg.solve(G, values.equations)    # else steps become short
-        there = self.problem.values(moved)
-        better = np.isfinite(there.cost) and np.abs(there.equations).sum() < np.abs(values.equations).sum()
-        return (moved, there) if better else (x, values)
+        moved = x - self.A @ np.linalg.solve(G, values.equations)    # otherwise steps become short
+        candidate = self.problem.values(moved)
+        better = np.isfinite(candidate.cost) and np.abs(candidate.equations).sum() < np.abs(values.equations).sum()
+        return (moved, candidate) if better else (x, values)
 
     def _merit(self, at: Values, slack: Slack) -> float:
         return at.cost + slack.merit + self.price * float(np.abs(at.equations).sum())

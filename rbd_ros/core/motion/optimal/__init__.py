@@ -1,1 +1,1 @@
-"""Optimal motions: the problem on nodes, its solution, the certificate."""
+"""Optimal motions: the problem at knots, its solution, the certificate."""

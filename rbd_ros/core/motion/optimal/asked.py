@@ -1,4 +1,4 @@
-"""From the arguments of `optimize_motion` to a checked task, of an open chain or of a mechanism with loops."""
+"""Validation of `optimize_motion`'s arguments: the task of an open chain or of a closed-loop mechanism."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -29,8 +29,8 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
           smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
           minimize: str = "effort", planes: Any = (), actuation: Any = None, passive_tolerance: Any = 1e-3,
           until: float = np.inf) -> Task:
-    """The checked task of `optimize_motion`; raises `RbdError` for malformed or contradictory arguments. A posture for
-    a goal that is a pose is sought until then (`time.perf_counter`).
+    """The checked task of `optimize_motion`; raises `RbdError` for malformed or contradictory arguments. until:
+    deadline of the search for postures of poses (`time.perf_counter`).
     """
     check_model(model, constraints)
     springs = None
@@ -60,15 +60,15 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
 
         times, points = checked_waypoints(model, waypoints, B, model.nq)
         ends = closed_ends(model, constraints, mechanism, B, start, goal, points, kept, until)
-        own = ends.postures[:, ends.chain.places[ends.chain.independent]]
-        task = Task(model, B, ends.start, ends.goal, fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
+        u = ends.postures[:, ends.chain.places[ends.chain.independent]]
+        task = Task(model, B, ends.start, ends.goal, fixed, bounds, weights, kept, times, u[2:], wrenches, friction,
                     ends.chain, ends.postures, apart if len(apart) else None, springs, poses=ends.poses)
     check_ends(task)
     return task
 
 
 def check_way(task: Task, u: Array) -> None:
-    """`RbdError` where the loops cannot be closed along a first guess u (N, n), or it ends in another posture."""
+    """Raise `RbdError` if the loops cannot be closed along a first guess u (N, n), or if it ends in another posture."""
     assert task.chain is not None and task.postures is not None
     chain, N = task.chain, len(u)
     q = chain.along(u, chain.start)
@@ -84,7 +84,7 @@ def check_way(task: Task, u: Array) -> None:
 
 
 def check_model(model: Any, constraints: Any = None) -> None:
-    """Raise `RbdError` unless the argument is a robot model that can move, with a vector of positions."""
+    """Raise `RbdError` unless the argument is a movable robot model with vector positions."""
     if not hasattr(model, "_block"):
         raise not_a_model(model)
     if constraints is None and (model.nq != model.nv or model._quaternions):
@@ -95,7 +95,7 @@ def check_model(model: Any, constraints: Any = None) -> None:
 
 
 def check_ends(task: Task) -> None:
-    """`RbdError` where an end or a waypoint is beyond a limit: joint, limit and time."""
+    """Raise `RbdError`, naming joint, limit and time, if an end or a waypoint is beyond a limit."""
     model = task.model
     for name, values in task.end_columns.items():
         if name == "clearance":
@@ -130,8 +130,8 @@ def _check_clearance(task: Task, values: Array) -> None:
 
 
 def _check_speed(task: Task, T: float) -> None:
-    """`RbdError` where a joint would have to be faster on average than its limit."""
-    first, last = (slice(0, 1 if pose is None else 0) for pose in task.poses)    # poses leave open how far joints go
+    """Raise `RbdError` if a joint's mean velocity would exceed its limit."""
+    first, last = (slice(0, 1 if pose is None else 0) for pose in task.poses)    # poses leave the distances open
     times = np.concatenate([np.zeros(1)[first], task.via_times, np.ones(1)[last]]) * T
     way = np.diff(np.concatenate([task.start[first], task.via, task.goal[last]]), axis=0)
     speed = np.abs(way) / np.diff(times)[:, None]

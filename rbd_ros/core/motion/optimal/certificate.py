@@ -12,17 +12,17 @@ from .task import Task
 
 Array = NDArray[np.float64]
 RATE = 1000.0        # Hz
-SHARPER = 5.0        # times that, where springs are not linear: motors' speeds have peaks where efforts change sign
-EACH = 20            # samples per interval of the spline at least
-MOST = 50_000        # samples, in motions of more than 50 s
-MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s;
-MOST_RATES_IN_LOOPS = 5_000    # of effort rates
-AT_ONCE = 20_000     # of them
-PASSIVE = "passive_effort"    # of joints without motors, of what is tolerated
+SHARPER = 5.0        # factor of RATE for nonlinear springs: motor speeds have peaks at sign changes of efforts
+EACH = 20            # smallest number of samples per interval of the spline
+MOST = 50_000        # largest number of samples (motions of more than 50 s)
+MOST_IN_LOOPS = 20_000    # likewise with loops (more than 20 s);
+MOST_RATES_IN_LOOPS = 5_000    # and with effort rates
+AT_ONCE = 20_000     # samples evaluated at once
+PASSIVE = "passive_effort"    # limit of unactuated joints: the tolerated effort
 
 
 class Usage(NamedTuple):
-    """The largest share of a limit that a motion uses: 1 is at the limit. time in s."""
+    """The largest ratio of a motion to a limit: 1 is at the limit. time in s."""
 
     ratio: float
     joint: str
@@ -30,7 +30,7 @@ class Usage(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """Usage by limit ("position", "velocity", "effort", …), and where on [0, 1] it is largest, close to the limits."""
+    """Usage by limit ("position", "velocity", "effort", …), and the s in [0, 1] of its peaks near the limits."""
 
     usage: dict[str, Usage]
     peaks: Array
@@ -51,7 +51,7 @@ def samples(task: Task, duration: float, rate: float = RATE) -> int:
 
 
 def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = RATE) -> Certificate:
-    """Sample the motion and compare with the limits; peaks beyond `near` of them are listed."""
+    """Sample the motion and compare it with the limits; peaks with a ratio above `near` are listed."""
     count = samples(task, motion.duration, rate)
     s = np.linspace(0.0, 1.0, count)
     rows = rows_of(task, [column.name for column in task.columns
@@ -66,15 +66,15 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
         if isinstance(rows, ClosedRows):
             rows.go_on()
         z = z.reshape(len(z), -1)
-        for found, column, end in zip(ratios, task.columns, ends, strict=True):
+        for parts, column, end in zip(ratios, task.columns, ends, strict=True):
             if (np.isfinite(column.lower) | np.isfinite(column.upper)).any():
                 x, last = (values, end) if end <= rows.count else (z, end - rows.count)
-                found.append(ratio_to_limits(x[:, last - len(column.labels):last], column.lower, column.upper))
-    for column, found in zip(task.columns, ratios, strict=True):
-        if not found:
+                parts.append(ratio_to_limits(x[:, last - len(column.labels):last], column.lower, column.upper))
+    for column, parts in zip(task.columns, ratios, strict=True):
+        if not parts:
             continue
-        ratio = found[0] if len(found) == 1 else np.concatenate(found)
-        ratio[np.isnan(ratio)] = np.inf    # where loops cannot be closed
+        ratio = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        ratio[np.isnan(ratio)] = np.inf    # open loops
         driven = np.full(len(column.labels), True)
         if column.name == "effort" and len(task.passive):
             driven[task.passive] = False
@@ -91,14 +91,14 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
 
 
 def _usage(ratio: Array, which: NDArray[np.bool_], labels: tuple[str, ...], times: Array) -> Usage:
-    """The largest of these columns."""
+    """The largest usage among these columns."""
     some = np.where(which, ratio, -np.inf)
     i, j = np.unravel_index(int(np.argmax(some)), ratio.shape)
     return Usage(float(some[i, j]), labels[j], float(times[i]))
 
 
 def ratio_to_limits(values: Array, lower: Array, upper: Array) -> Array:
-    """Distance from the middle over half the range; with a limit on one side, 1 + what is beyond it."""
+    """Distance from the middle over half the range; for a one-sided limit, 1 + violation."""
     both = np.isfinite(lower) & np.isfinite(upper)
     if both.all():
         half = 0.5 * (upper - lower)
@@ -109,7 +109,7 @@ def ratio_to_limits(values: Array, lower: Array, upper: Array) -> Array:
 
 
 def _peaks(s: Array, ratio: Array, near: float) -> Array:
-    """Where ratios have local maxima beyond this."""
+    """The s of local maxima of the ratio above `near`."""
     over = ratio > near
     if not over.any():
         return np.zeros(0)

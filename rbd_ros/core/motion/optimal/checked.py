@@ -1,4 +1,4 @@
-"""Arguments of `optimize_motion`, checked one by one: ends, objective, duration, waypoints."""
+"""Validation of single arguments of `optimize_motion`: ends, objective, duration, waypoints."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +16,18 @@ from .task import STATE
 
 Array = NDArray[np.float64]
 WEIGHED = ("effort", "power", "effort_rate", "velocity", "acceleration", "jerk", "jerk_share", "duration")
-NO_JOINTS = ("duration", "jerk_share")    # their weight is one number
+NO_JOINTS = ("duration", "jerk_share")    # objectives with a scalar weight
 SLOWEST = 1e3      # s; and FASTEST: bounds of a free duration
 FASTEST = 1e-3
-SHORTEST, LONGEST = 1e-6, 1e6    # s, of a given one
+SHORTEST, LONGEST = 1e-6, 1e6    # s, bounds of a given duration
 
 
 def end_state(model: RobotModel, value: Any, name: str, derivatives: int, size: int | None = None) -> Array:
-    """Rows q, v, a, … (derivatives, nv, or size) of an end: positions alone are at rest, a `Reference` has more."""
-    given = list(value) if isinstance(value, Reference) else [value]
+    """Rows q, v, a, … (derivatives, nv, or size) of an end: positions (at rest), or a `Reference` with derivatives."""
+    parts = list(value) if isinstance(value, Reference) else [value]
     size = size or model.nv
     rows = np.zeros((derivatives, size))
-    for k, part in enumerate(given[:derivatives]):
+    for k, part in enumerate(parts[:derivatives]):
         if part is None:
             continue
         try:
@@ -43,12 +43,12 @@ def end_state(model: RobotModel, value: Any, name: str, derivatives: int, size: 
 
 def checked_objective(model: RobotModel, objective: Any) -> dict[str, Array]:
     """Weights (nv,) by name from a name, or from names to weights (a number or (nv,))."""
-    given = {objective: 1.0} if isinstance(objective, str) else objective
-    if not isinstance(given, Mapping) or not given:
+    weights = {objective: 1.0} if isinstance(objective, str) else objective
+    if not isinstance(weights, Mapping) or not weights:
         raise RbdError(f"objective: expected one of {', '.join(WEIGHED)}, or a dictionary of their weights, "
                        f"got {shown(objective)}")
-    found = {}
-    for name, weight in given.items():
+    checked = {}
+    for name, weight in weights.items():
         if name not in WEIGHED:
             raise unknown_name("objective", name, WEIGHED)
         try:
@@ -62,12 +62,12 @@ def checked_objective(model: RobotModel, objective: Any) -> dict[str, Array]:
             raise RbdError(f"objective: the weight of {name} must be one number, it is that of no joint, got "
                            f"{shown(weight)}")
         if array.any():
-            found[name] = array
-    if not found:
+            checked[name] = array
+    if not checked:
         raise RbdError("objective: all weights are 0")
-    if [*found] == ["jerk_share"]:
+    if [*checked] == ["jerk_share"]:
         raise RbdError("objective: jerk_share weighs jerk against the rest, of which there is none")
-    return found
+    return checked
 
 
 def checked_duration(duration: Any) -> tuple[float | None, tuple[float, float]]:
@@ -94,8 +94,8 @@ def _time(value: Any) -> float:
 
 def checked_waypoints(model: RobotModel, waypoints: Any, spline: Basis,
                       size: int | None = None) -> tuple[Array, Array]:
-    """Fractions of the duration (W,) and positions (W, nv), or of this size, from pairs of them, as many as such a
-    spline can pass.
+    """Fractions of the duration (W,) and positions (W, nv, or size) from pairs of these, at most as many as the spline
+    can pass.
     """
     most = spline.count - 2 * spline.end_derivatives
     times, points = [], []

@@ -1,8 +1,8 @@
 """Second derivatives of λᵀτ by (q, v, a) at every knot: the part of the Hessian beyond Gauss–Newton.
 
 By forward differences of the analytic first derivatives along q; ∂²τ/∂v² follows from ∂M/∂q by the Christoffel symbols.
-A step is inexact by 1e-7 of it, the gradient and so the solution are not. They change little while λ changes much, so
-they are kept for all λ until the motion has moved.
+The error of 1e-7 affects the Newton step, but neither the gradient nor the solution. The derivatives change slowly, so
+they are cached for all λ until the motion has moved.
 """
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compile import entry
+from ...compiled.entry import entry
 from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 STEP = 1e-6
 PER_STEP = 1.0 / STEP
-LARGEST = 20_000_000    # numbers that are kept at most: those of larger robots are made anew, part by part
+LARGEST = 20_000_000    # largest number of cached values; for larger robots they are recomputed part by part
 
 
 @entry("void(float64[:, :, :], float64[:, :, :], float64[:, :, :], float64[:, :, :, :, ::1])", nogil=True)
 def difference_tensor(by_q, by_v, by_a, out):
     """out[node, effort, block, direction, by]: change per rad or m of ∂τ/∂q, ∂τ/∂v, ∂τ/∂a (blocks) along q.
 
-    The derivatives (N (1 + n), n, n): of each node, then moved by `STEP` in each direction.
+    The derivatives (N (1 + n), n, n): of each knot, followed by its displacements by `STEP` in each direction.
     """
     n = by_q.shape[1]
     for s in range(out.shape[0]):
@@ -44,7 +44,7 @@ def add_weighed(tensor, lam, out):
     count, n = lam.shape
     sums = np.empty(3 * n * n)
     along = np.empty((n, n))    # Σ_i λ_i ∂M/∂q_i
-    flat = tensor.reshape(count, n, 3 * n * n)    # long rows are fast
+    flat = tensor.reshape(count, n, 3 * n * n)    # for fast long rows
     for s in range(count):
         sums[:] = 0.0
         along[:] = 0.0
@@ -69,7 +69,7 @@ def add_weighed(tensor, lam, out):
 
 
 class EffortCurvature:
-    """At states q, v, a (N, nv), contiguous."""
+    """Second derivatives at states q, v, a (N, nv), contiguous."""
 
     def __init__(self, model: RobotModel, q: Array, v: Array, a: Array, wrenches: Any) -> None:
         n = model.nv

@@ -19,23 +19,22 @@ from .curvature import EffortCurvature
 from .task import Task
 
 Array = NDArray[np.float64]
-APART = 2e-3   # rad or m, of the states of those differences: they are exact to some 1e-11
-NEARLY = 0.01  # likewise, where joints have no motor: multipliers of their efforts are large
-MOVED = 0.4    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
+APART = 2e-3   # rad or m, step of these differences, which are exact to some 1e-11
+NEARLY = 0.01  # as MOVED, for unactuated joints, whose multipliers are large
+MOVED = 0.4    # rad or m: displacement of knots after which curvature is recomputed (a tenth for speeds)
 
 
 def rows_of(task: Task, without: Collection[str] = ()) -> DynamicRows | ClosedRows:
-    """The rows of a task. without: those with loops of which values may be 0."""
-    own: DynamicRows | None = task.rows()    # of the same use
-    if own is not None:
-        return own
+    """The rows of a task. without: unused blocks of closed-loop mechanisms, whose values may be 0."""
+    special: DynamicRows | None = task.rows()    # with the same interface
+    if special is not None:
+        return special
     return DynamicRows(task) if task.chain is None else ClosedRows(
         task.chain, task.dense, task.planes, task.springs, without)
 
 
 class DynamicRows:
-    """Rows per node: effort (nv), then power (nv) and effort rate (nv), motor velocity (nv) where the task asks for
-    them; then clearances.
+    """Rows per knot: effort (nv); power, effort rate, motor velocity (nv each) if the task uses them; then clearances.
     """
 
     def __init__(self, task: Task) -> None:
@@ -48,16 +47,16 @@ class DynamicRows:
         self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
         self._curvature: EffortCurvature | None = None
         self._seen: tuple[Array, Array] | None = None
-        self.concave: Array | None = None    # of the latest curvature (N, nv), by speeds: what friction has of it
+        self.concave: Array | None = None    # friction's concave part (N, nv) of the latest curvature, by speeds
 
     def values(self, z: Array) -> Array:
-        """(N, count) at states z (N, orders, nv)."""
-        found = self._stacked(z, *self._efforts(z)) if self._efforts_count else np.empty((len(z), 0))
-        return found if self.planes is None else np.concatenate(
-            [found, self.planes.values(np.ascontiguousarray(z[:, 0]))], axis=1)
+        """Rows (N, count) at states z (N, orders, nv)."""
+        rows = self._stacked(z, *self._efforts(z)) if self._efforts_count else np.empty((len(z), 0))
+        return rows if self.planes is None else np.concatenate(
+            [rows, self.planes.values(np.ascontiguousarray(z[:, 0]))], axis=1)
 
     def _efforts(self, z: Array) -> tuple[Array, Array | None]:
-        """Efforts, and their rates where asked for, with friction."""
+        """Efforts with friction, and their rates if used."""
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
         rate = None
         if self.rate:
@@ -79,7 +78,7 @@ class DynamicRows:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def derivatives(self, z: Array, tau: Array) -> Array:
-        """Derivatives (N, count, nz) at states z, with the efforts tau (N, nv) there."""
+        """Derivatives (N, count, nz) at states z with efforts tau (N, nv)."""
         count, orders, nv = z.shape
         J = np.zeros((count, self.count, orders * nv))
         if self.planes is not None:
@@ -90,29 +89,29 @@ class DynamicRows:
         by = inverse_dynamics_derivatives(self._fast, q, v, a, self.task.wrenches)
         eye = np.eye(nv)
         slope = self.task.friction.slope(v) if self.task.has_friction else np.zeros_like(v)
-        tau_J = J[:, :nv]    # efforts come first wherever there are rows
+        tau_J = J[:, :nv]    # efforts are always the first rows
         tau_J[:, :, :nv] = by.q
         tau_J[:, :, nv:2 * nv] = by.v
         tau_J[:, :, 2 * nv:3 * nv] = by.a
         if self.task.has_friction:
             tau_J[:, :, nv:2 * nv] += slope[:, :, None] * eye
-        at = nv * self.effort
+        first = nv * self.effort
         if self.power:
-            J[:, at:at + nv] = v[:, :, None] * tau_J
-            J[:, at:at + nv, nv:2 * nv] += tau[:, :, None] * eye
-            at += nv
+            J[:, first:first + nv] = v[:, :, None] * tau_J
+            J[:, first:first + nv, nv:2 * nv] += tau[:, :, None] * eye
+            first += nv
         if self.rate:
-            self._rate(z, by, slope, J[:, at:at + nv])
+            self._rate(z, by, slope, J[:, first:first + nv])
         if self.motor:
             assert self.task.springs is not None
             c, bend = self.task.springs.compliance(tau)
             rate = np.matmul(tau_J[:, :, :3 * nv], z[:, 1:4].reshape(count, 3 * nv, 1))[:, :, 0]
-            J[:, at + nv:at + 2 * nv] = c[:, :, None] * J[:, at:at + nv] + (bend * rate)[:, :, None] * tau_J
-            J[:, at + nv:at + 2 * nv, nv:2 * nv] += eye
+            J[:, first + nv:first + 2 * nv] = c[:, :, None] * J[:, first:first + nv] + (bend * rate)[:, :, None] * tau_J
+            J[:, first + nv:first + 2 * nv, nv:2 * nv] += eye
         return J
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
-        """Add cᵀ ∂² rows (N, nz, nz) to out: all of efforts and power, none of rates. J as derivatives; c (N, rows)."""
+        """Add cᵀ ∂² rows (N, nz, nz) to out, of efforts and power, without rates. J: derivatives; c (N, rows)."""
         n = self.nv
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
@@ -139,7 +138,7 @@ class DynamicRows:
             self.concave = np.minimum(bent, 0.0)
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
-        """∂τ̇ by q, v, a, jerk: time derivatives of ∂τ, and ∂τ by the state before."""
+        """∂τ̇ by q, v, a, jerk: time derivatives of ∂τ, plus ∂τ shifted by one order."""
         nv = self.nv
         q, v, a, jerk = (np.ascontiguousarray(z[:, d]) for d in range(4))
         second = inverse_dynamics_second_derivatives(self.model, q, v, a)
@@ -161,7 +160,7 @@ class DynamicRows:
         out[:, :, 3 * nv:4 * nv] = by[2]
 
     def _wrench_rate(self, q: Array, v: Array) -> Array:
-        """Change (N, nv, nv) along v of what the external wrenches add to ∂τ/∂q, by differences of fourth order."""
+        """Change (N, nv, nv) along v of the external wrenches' part of ∂τ/∂q, by fourth-order differences."""
         still = np.zeros_like(q)
         speed = np.maximum(np.abs(v).max(axis=1, keepdims=True), 1e-300)
 

@@ -1,5 +1,5 @@
-"""Equality constraints of a motion: waypoints, linear in the control points, ends that are poses of bodies, and no
-effort of joints without motors, at as many points as the splines leave free (collocation).
+"""Equality constraints of a motion: waypoints (linear in the control points), poses of bodies at the ends, and zero
+effort of unactuated joints at collocation points.
 """
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from .nodes import Nodes, folded
 from .task import Task
 
 Array = NDArray[np.float64]
-STIFF = 100.0    # of waypoints, times the median of the diagonal
+STIFF = 100.0    # weight of waypoints, relative to the median of the diagonal
 
 
 class Equations:
-    """c = 0: waypoints, poses, efforts; `size` of them."""
+    """Equations c = 0 (size,): waypoints, poses, efforts."""
 
     def __init__(self, task: Task, nodes: Nodes, first: int, free: int) -> None:
-        """first: of the free control points; free: how many unknowns are theirs."""
+        """first: index of the first free control point; free: number of their unknowns."""
         self.task, self.first, self.free = task, first, free
         n = self.nv = task.size
         self._at, self._way = task.basis.values(task.via_times, 0)
         self._passed = len(self._at) * n
         self.size = self._passed
-        self._poses = []    # with their equations, their unknowns, and the place of the end, 0 or 1
+        self._poses = []    # goal, equations, unknowns, and end (0 or 1)
         for end, pose in enumerate(task.poses):
             if pose is not None:
                 unknowns = slice(free - n, free) if end else slice(0, n)
@@ -34,13 +34,13 @@ class Equations:
         self._interval = nodes.interval
         self._efforts = slice(self.size, self.size)
         if len(task.passive):
-            where = np.searchsorted(nodes.s, task.basis.collocation)
-            self._cells = where[:, None], task.passive[None]    # of columns at nodes
-            self.size += len(where) * len(task.passive)
+            collocated = np.searchsorted(nodes.s, task.basis.collocation)
+            self._cells = collocated[:, None], task.passive[None]    # indices of the columns at knots
+            self.size += len(collocated) * len(task.passive)
             self._efforts = slice(self._efforts.start, self.size)
 
     def values(self, control: Array, h: Array) -> Array:
-        """c (size,) of control points, and scaled columns h at the nodes."""
+        """c (size,) for control points and scaled columns h at the knots."""
         windows = control[self._at[:, None] + np.arange(self.task.basis.degree + 1)]
         out = np.empty(self.size)
         out[:self._passed] = (np.matmul(self._way, windows)[:, 0] - self.task.via).reshape(-1)
@@ -90,7 +90,7 @@ class Equations:
             out[self._cells] += self.task.tolerated * nu[self._efforts].reshape(-1, len(self.task.passive))
 
     def restored(self, x: Array) -> Array:
-        """x with postures of poses moved to where these are reached; other equations are linear."""
+        """x with the end postures corrected to reach their poses; other equations are linear."""
         if not self._poses or not np.isfinite(x).all():
             return x
         out = x.copy()
@@ -99,8 +99,8 @@ class Equations:
         return out
 
     def stiffen(self, band: Array) -> None:
-        """Add A Aᵀ of the waypoints to the band: nothing on their tangent, but elsewhere it makes it definite."""
-        if not self._passed or len(self.task.passive):    # whose step is one on the tangent, anyway
+        """Add A Aᵀ of the waypoints to the band, which makes it definite outside their null space."""
+        if not self._passed or len(self.task.passive):    # `tangent_step` needs no definite band
             return
         nv, count = self.nv, self.free // self.nv
         unit = STIFF * float(np.median(band[0]))
@@ -111,8 +111,8 @@ class Equations:
                         band[d * nv, (at + c) * nv:(at + c + 1) * nv] += unit * way[c] * way[c + d]
 
     def bend(self, band: Array, at: Linear, nu: Array, convex: bool) -> None:
-        """Add the curvature of the poses, with multipliers nu, or its convex part; and JᵀJ of their slopes, as stiff as
-        `stiffen` does.
+        """Add the poses' curvature with multipliers nu, or its convex part, and JᵀJ of their slopes with the weight of
+        `stiffen`.
         """
         unit = STIFF * float(np.median(band[0]))
         for pose, rows, unknowns, end in self._poses:

@@ -1,5 +1,5 @@
-"""Where the search begins: the motion of least jerk through all waypoints, and a duration that fits the limits; and
-what a share of jerk weighs there.
+"""First guess: the minimum-jerk motion through all waypoints, a duration that fits the limits, and the weight of a
+share of jerk.
 """
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .problem import Problem
 from .task import Task
 
 Array = NDArray[np.float64]
-PEAK = 1.875        # speed of the minimum-jerk motion, of its average
-SLOWER = 1.5        # than the speed limits ask for
-REACHED = 1e-9      # of the largest value
-USUAL_SPEED = 1.0   # rad/s or m/s, where there is no limit
-NODES = 100         # where costs are compared
-LEAST_WAY = 1e-2    # rad or m per joint: for a share of jerk, shorter ways count as that long
-UNIT_JERK = 720.0   # ∫jerk² of the motion of least jerk by 1 in 1 s
+PEAK = 1.875        # ratio of peak to mean speed of the minimum-jerk motion
+SLOWER = 1.5        # factor of the duration required by the speed limits
+REACHED = 1e-9      # tolerance relative to the largest value
+USUAL_SPEED = 1.0   # rad/s or m/s, assumed without a limit
+NODES = 100         # number of knots for comparing costs
+LEAST_WAY = 1e-2    # rad or m per joint: smallest distance assumed for a share of jerk
+UNIT_JERK = 720.0   # ∫jerk² of the minimum-jerk motion by 1 in 1 s
 
 
 def minimum_jerk(task: Task, T: float) -> Array:
@@ -28,9 +28,9 @@ def minimum_jerk(task: Task, T: float) -> Array:
     nodes = Nodes.of(B, 4 * B.intervals, 4)
     third = dense(nodes.interval, nodes.values[:, 3], B.count)
     H = third.T @ (nodes.weight[:, None] * third)
-    at, way = B.values(task.via_times, 0)
+    intervals, way = B.values(task.via_times, 0)
     m = B.end_derivatives
-    rows = np.concatenate([np.eye(B.count)[:m], dense(at, way[:, 0], B.count), np.eye(B.count)[B.count - m:]])
+    rows = np.concatenate([np.eye(B.count)[:m], dense(intervals, way[:, 0], B.count), np.eye(B.count)[B.count - m:]])
     first, last = task.ends(T)
     values = np.concatenate([first, task.via, last])
     k = len(rows)
@@ -42,7 +42,7 @@ def minimum_jerk(task: Task, T: float) -> Array:
     except np.linalg.LinAlgError:
         control = np.full_like(values, np.nan, shape=(B.count, values.shape[1]))
     reached = np.abs(rows @ control - values) <= REACHED * np.abs(values).max(initial=1.0)
-    if not reached.all():    # waypoints that the spline cannot pass, or hardly
+    if not reached.all():    # waypoints that the spline cannot pass accurately
         control = np.linalg.lstsq(system, right, rcond=None)[0][:B.count]
     control[:m], control[B.count - m:] = first, last
     return control
@@ -57,7 +57,7 @@ def dense(interval: NDArray[np.int64], values: Array, count: int) -> Array:
 
 
 def first_duration(task: Task) -> float:
-    """A duration within its bounds at which the speed limits leave some room."""
+    """A duration within its bounds, with a margin to the speed limits."""
     points = np.concatenate([task.start[:1], task.via, task.goal[:1]])
     fractions = np.diff(np.concatenate([[0.0], task.via_times, [1.0]]))
     limit = task.limits.velocity[task.index]
@@ -68,8 +68,8 @@ def first_duration(task: Task) -> float:
 
 
 def with_jerk(task: Task) -> Task:
-    """The task with a weight of `jerk` instead of its `jerk_share` w: on the motion of least jerk, jerk then costs w
-    times what the rest of the objective does, whatever robot, way and duration are.
+    """The task with a weight of `jerk` in place of its `jerk_share` w: on the minimum-jerk motion, jerk then costs w
+    times the rest of the objective, for any robot, distance and duration.
     """
     rest = dict(task.objective)
     share = rest.pop("jerk_share", None)
@@ -87,6 +87,6 @@ def with_jerk(task: Task) -> Task:
     with np.errstate(over="ignore", invalid="ignore"):
         jerk = max(cost({"jerk": ones}), task.size * UNIT_JERK * LEAST_WAY**2 / T**5)
         weight = share * cost(rest) / jerk
-    if not np.isfinite(weight).all():    # of what cannot be planned anyway
+    if not np.isfinite(weight).all():    # the task is infeasible anyway
         weight = np.zeros(task.model.nv)
     return replace(task, objective={**rest, "jerk": rest.get("jerk", 0.0) + weight})

@@ -1,4 +1,4 @@
-"""Limits of a motion, checked: from the model where nothing is given."""
+"""Validated limits of a motion; defaults from the model."""
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
@@ -12,14 +12,14 @@ from ..closed.closed_chain import places
 from ..position_limits import limits as position_limits
 
 Array = NDArray[np.float64]
-LARGEST = 1e30     # a limit beyond it is none
-SMALLEST = 1e-12   # one below it asks that nothing moves at all
+LARGEST = 1e30     # larger limits count as infinite
+SMALLEST = 1e-12   # smaller limits would allow no motion
 
 
 @dataclass(frozen=True)
 class MotionLimits:
     """Limits of a motion per joint: each a number, (nv,), or None: the model's position, velocity and effort limits,
-    and no limit of acceleration, jerk, effort rate and motor velocity. rad, m, s, N m, N; `inf` takes a limit off.
+    and no limit of acceleration, jerk, effort rate and motor velocity. rad, m, s, N m, N; `inf`: no limit.
 
         >>> limits = rbd.MotionLimits(velocity=1.0, acceleration=[5.0, 8.0])
         >>> rbd.optimize_motion(rbd.sample("two_link"), [0.0, 0.0], [1.0, -0.5], 2.0, limits=limits).good
@@ -36,39 +36,39 @@ class MotionLimits:
     motor_velocity: ArrayLike | None = None
 
     def checked(self, model: RobotModel) -> CheckedLimits:
-        """Arrays (nv,); `RbdError` names the limit and the joint."""
-        at = places(model)    # quaternions have no limits
-        lower, upper = (np.where(at >= 0, values[at], side * np.inf) for values, side in zip(
+        """The limits as arrays (nv,); raises `RbdError`, naming limit and joint."""
+        indices = places(model)    # quaternions have no limits
+        lower, upper = (np.where(indices >= 0, values[indices], side * np.inf) for values, side in zip(
             position_limits(model), (-1.0, 1.0), strict=True))
         usual = {"position_lower": lower, "position_upper": upper, "velocity": model.velocity_limit,
                  "effort": model.effort_limit}
-        found: dict[str, Array] = {}
+        arrays: dict[str, Array] = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            found[field.name] = _array(usual.get(field.name, np.inf) if value is None else value, model, field.name)
-        for name, value in found.items():
-            found[name] = value = np.where(np.abs(value) > LARGEST, np.copysign(np.inf, value), value)
+            arrays[field.name] = _array(usual.get(field.name, np.inf) if value is None else value, model, field.name)
+        for name, value in arrays.items():
+            arrays[name] = value = np.where(np.abs(value) > LARGEST, np.copysign(np.inf, value), value)
             wrong = np.isnan(value) if name.startswith("position") else ~(value > SMALLEST)
             if name in usual and getattr(self, name) is None:
-                wrong = np.zeros(model.nv, dtype=bool)    # a description that says 0 says nothing
-                found[name] = value if name.startswith("position") else np.where(value > 0.0, value, np.inf)
+                wrong = np.zeros(model.nv, dtype=bool)    # 0 in a description means no limit
+                arrays[name] = value if name.startswith("position") else np.where(value > 0.0, value, np.inf)
             if wrong.any():
                 j = int(np.argmax(wrong))
                 raise RbdError(f"limits: {name} of joint '{model.velocity_names[j]}' is {value[j]:g}, expected "
                                + ("a number" if name.startswith("position") else
                                   f"a positive number above {SMALLEST:g}"))
-        low, high = found["position_lower"], found["position_upper"]
+        low, high = arrays["position_lower"], arrays["position_upper"]
         apart = high - low > SMALLEST
         if not np.all(apart):
             j = int(np.argmin(apart))
             raise RbdError(f"limits: position_lower {low[j]:g} of joint '{model.velocity_names[j]}' is not below "
                            f"position_upper {high[j]:g}")
-        return CheckedLimits(**found)
+        return CheckedLimits(**arrays)
 
 
 @dataclass(frozen=True)
 class CheckedLimits:
-    """As `MotionLimits`, all (nv,)."""
+    """`MotionLimits` as arrays (nv,)."""
 
     position_lower: Array
     position_upper: Array

@@ -1,11 +1,11 @@
 """Passes over all knots: columns, rows, slopes by the states, changes by a step.
 
-Columns per node: rows of the dynamics, then the state z; both divided by `scale`. Rows: columns (by their flat index)
-less their upper bounds, then lower bounds less columns.
+Columns per knot: rows of the dynamics, then the state z; both divided by `scale`. Rows: columns (by flat index) minus
+upper bounds, then lower bounds minus columns.
 """
 from __future__ import annotations
 
-from ...compile import entry
+from ...compiled.entry import entry
 
 
 @entry("float64(float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])",
@@ -54,7 +54,7 @@ def column_slopes(h, weight, omega, y, upper, lower, out):
 @entry("void(float64[::1], float64[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[:, ::1], "
        "float64[:, ::1])", nogil=True)
 def column_weights(weight, omega, D, upper, lower, scale, dense, diagonal):
-    """Weights of the squared columns, weight ω + D: of the rows of the dynamics, and of the states as they are."""
+    """Weights of the squared columns, weight ω + D: of the rows of the dynamics, and of the unscaled states."""
     many, columns = dense.shape[1], omega.shape[0]
     for k in range(dense.shape[0]):
         for i in range(many):
@@ -72,7 +72,7 @@ def column_weights(weight, omega, D, upper, lower, scale, dense, diagonal):
 
 @entry("void(float64[:, ::1], float64[:, :, ::1], float64[::1], float64[:, ::1])", nogil=True)
 def state_slopes(c, J, scale, out):
-    """Slopes by the scaled columns (N, columns) → by the states (N, nz); J (N, dense, nz) of the dynamics."""
+    """Convert slopes by scaled columns (N, columns) to slopes by states (N, nz); J (N, dense, nz) of the dynamics."""
     many = J.shape[1]
     for k in range(c.shape[0]):
         for x in range(J.shape[2]):
@@ -86,7 +86,7 @@ def state_slopes(c, J, scale, out):
 
 @entry("void(float64[:, :, ::1], int64[::1], float64[:, ::1], float64[:, ::1])", nogil=True)
 def states_of(beta, interval, control, out):
-    """out (N, nz): Σ of the control points (K, nv) by the nodes' B-splines beta (N, orders, points)."""
+    """out (N, nz): states from control points (K, nv) and the knots' B-splines beta (N, orders, points)."""
     orders, points = beta.shape[1:]
     nv = control.shape[1]
     out[:] = 0.0
@@ -100,7 +100,7 @@ def states_of(beta, interval, control, out):
 
 @entry("void(float64[:, :, ::1], float64[:, ::1], float64[::1], int64[::1], int64[::1], float64[::1])", nogil=True)
 def row_changes(J, dz, scale, upper, lower, out):
-    """Changes of the rows where the states change by dz (N, nz)."""
+    """Changes of the rows by a change dz (N, nz) of the states."""
     many, nz = J.shape[1:]
     columns = many + nz
     for i in range(upper.shape[0] + lower.shape[0]):

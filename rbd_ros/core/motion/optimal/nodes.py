@@ -1,7 +1,7 @@
 """Knots of a motion: midpoints of equal parts, and refinement near limits.
 
-No gap between nodes is larger than another, which counts for limits. The weights are the evenest that are exact for
-polynomials of some degree on each interval of the spline, between whose polynomials the cost has kinks.
+Knots are equidistant, which suits limits. Their quadrature weights are the most even ones that are exact for
+polynomials of some degree on each interval of the spline; the cost has kinks between intervals.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """s (N,) in ascending order, quadrature weights (N,) over [0, 1], intervals (N,), basis values by s."""
+    """Knots: s (N,) in ascending order, quadrature weights (N,) over [0, 1], intervals (N,), basis values by s."""
 
     s: Array
     weight: Array
@@ -27,7 +27,7 @@ class Nodes:
 
     @classmethod
     def of(cls, basis: Basis, count: int, orders: int, more: Array | None = None) -> Nodes:
-        """At least `count` nodes, the same number per interval; `more` (M,) without weight."""
+        """At least `count` knots, equally many per interval; `more` (M,): further knots without weight."""
         return _even_nodes(basis, count, orders) if more is None or not len(more) else cls._made(
             basis, count, orders, more)
 
@@ -46,7 +46,7 @@ class Nodes:
 
     @classmethod
     def gauss(cls, basis: Basis, count: int, orders: int) -> Nodes:
-        """At least `count` nodes for integrals alone: Gauss–Legendre's on each interval."""
+        """At least `count` Gauss–Legendre points per motion, for integrals."""
         x, w = np.polynomial.legendre.leggauss(max(2, -(-count // basis.intervals)))
         s = ((np.arange(basis.intervals)[:, None] + 0.5 * (x + 1.0)) / basis.intervals).reshape(-1)
         interval, values = basis.values(s, orders - 1)
@@ -55,31 +55,31 @@ class Nodes:
 
 @lru_cache(maxsize=32)
 def _even_nodes(basis: Basis, count: int, orders: int) -> Nodes:
-    """They are the same for every motion; nobody writes to them."""
+    """Cached equidistant knots; read-only."""
     return Nodes._made(basis, count, orders, np.zeros(0))
 
 
 def folded(basis: Basis, interval: NDArray[np.int64], values: Array, last: bool) -> Array:
-    """Basis values in which the innermost of the points that are alike where a motion rests, at its start or (last)
-    its end, stands for all of them.
+    """Basis values for a motion at rest at its start or (last) its end, whose equal control points are represented by
+    the innermost one.
     """
     out = values.copy()
     for k in range(1, basis.end_derivatives):
         if last:
-            at = basis.count - basis.end_derivatives + k - interval
+            place = basis.count - basis.end_derivatives + k - interval
             inward = -k
         else:
-            at = basis.end_derivatives - 1 - k - interval
+            place = basis.end_derivatives - 1 - k - interval
             inward = k
-        for node in np.flatnonzero((at >= 0) & (at <= basis.degree)):
-            out[node, :, at[node] + inward] += out[node, :, at[node]]
-            out[node, :, at[node]] = 0.0
+        for node in np.flatnonzero((place >= 0) & (place <= basis.degree)):
+            out[node, :, place[node] + inward] += out[node, :, place[node]]
+            out[node, :, place[node]] = 0.0
     return out
 
 
 @lru_cache(maxsize=16)
 def _even_weights(count: int) -> Array:
-    """Weights of the middles of equal parts of [0, 1], positive, of the highest degree ≤ 8 for which they are."""
+    """Positive quadrature weights of the midpoints of equal parts of [0, 1], of the highest possible degree ≤ 8."""
     x = (2.0 * np.arange(count) + 1.0) / count - 1.0
     even = np.full(count, 1.0 / count)
     for degree in range(min(8, count - 1), 0, -1):
@@ -93,9 +93,9 @@ def _even_weights(count: int) -> Array:
 
 
 def apart(s: Array, least: float) -> Array:
-    """Ascending numbers without those that follow another too closely."""
-    kept: list[float] = []
+    """Ascending numbers, thinned to a distance of at least `least`."""
+    spaced: list[float] = []
     for value in s.tolist():
-        if not kept or value - kept[-1] > least:
-            kept.append(value)
-    return np.array(kept)
+        if not spaced or value - spaced[-1] > least:
+            spaced.append(value)
+    return np.array(spaced)

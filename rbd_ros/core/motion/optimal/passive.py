@@ -18,14 +18,15 @@ from .first_guess import dense, first_duration, minimum_jerk
 from .task import Task
 
 Array = NDArray[np.float64]
-NODES = 200    # where that motion is looked at
-FINER, FINEST = 1.5, 2.5    # times the intervals of the spline, at least and at most, where it is too coarse
-ORDER = 4      # in their length, of efforts between points where they are 0
+NODES = 200    # knots for evaluating the minimum-jerk motion
+FINER, FINEST = 1.5, 2.5    # smallest and largest factor of the intervals of a too coarse spline
+ORDER = 4      # order, in the interval length, of the efforts between collocation points
 
 
 def without_motors(task: Task, actuated: Any, tolerance: Any) -> Task:
-    """The task with no effort of joints that are not `actuated` (mask or names), and at most `tolerance` between nodes,
-    of their largest effort on the motion of least jerk or of what moves them by 1 rad (m) in its duration.
+    """The task with zero effort of joints that are not `actuated` (mask or names) at collocation points. tolerance: of
+    the effort in between, relative to the largest effort on the minimum-jerk motion, or for a motion of 1 rad (m) in
+    its duration.
     """
     tolerated = positive(tolerance, "passive_tolerance", "number")
     model = task.model
@@ -71,8 +72,8 @@ def without_motors(task: Task, actuated: Any, tolerance: Any) -> Task:
 
 
 def finer(task: Task, motion: SplineMotion, certificate: Certificate) -> tuple[Task, Array] | None:
-    """The task with a finer spline, and the motion's control points on it, where joints without motors are given more
-    effort between nodes than is tolerated; None where they are not, or no spline is finer.
+    """The task with a finer spline, and the motion's control points on it, if the efforts of unactuated joints exceed
+    the tolerance between collocation points; None if they do not, or if no finer spline is available.
     """
     used = certificate.usage.get(PASSIVE)
     coarse = task.basis

@@ -1,8 +1,8 @@
-"""The optimisation problem on nodes: unknowns, cost, rows of the limits, and their derivatives.
+"""The optimisation problem at knots: unknowns, cost, rows of the limits, and their derivatives.
 
-Unknowns x: the free control points (joint after joint), then the duration T where it is free. Everything that is
-weighed or limited is a column at each node: rows of the dynamics (`efforts`), then the state z = (q, v, a, …) itself.
-Columns are divided by `scale`, the limit where there is one. Cost: T Σ_nodes w Σ_columns ω h² + ω_T T.
+Unknowns x: the free control points (joint after joint), then the duration T if free. Every weighted or limited quantity
+is a column at each knot: rows of the dynamics (`efforts`), then the state z = (q, v, a, …). Columns are divided by
+`scale`, their limit if there is one. Cost: T Σ_knots w Σ_columns ω h² + ω_T T.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NONE = np.zeros((0, 0, 0))
 
 
 class Problem:
-    """A task on nodes."""
+    """A task discretised at knots."""
 
     def __init__(self, task: Task, nodes: Nodes, unit: float = 1.0) -> None:
         self.task, self.nodes, self.unit = task, nodes, unit
@@ -34,7 +34,7 @@ class Problem:
         self.kind = "closed" if task.chain is not None else "open" if task.rows() is None else "path"
         self.dense = self.dynamics.count
         self.held = task.basis.end_derivatives
-        # an end that is a pose: one of the points that rest there is free, and stands for all of them
+        # at a pose, one of the equal control points of the resting end is free, and represents all of them
         self.first = 1 if task.loose[0] else self.held - (task.poses[0] is not None)
         self.end = task.basis.count - (1 if task.loose[1] else self.held - (task.poses[1] is not None))
         self.free = (self.end - self.first) * self.nv
@@ -45,7 +45,7 @@ class Problem:
         self._upper = np.flatnonzero(np.isfinite(upper))
         self._lower = np.flatnonzero(np.isfinite(lower))
         self._up, self._low = upper.reshape(-1)[self._upper], lower.reshape(-1)[self._lower]
-        self._last = np.empty(0), np.empty((0, 0)), np.empty((0, 0)), _NONE    # of the latest values: x, h, z, beta
+        self._last = np.empty(0), np.empty((0, 0)), np.empty((0, 0)), _NONE    # x, h, z, beta of the latest values
         self._fixed_ends = None if self.free_duration else task.ends(task.duration)
         self._values = nodes.values
         for end, pose in enumerate(task.poses):
@@ -60,9 +60,9 @@ class Problem:
         """All control points (K, nv)."""
         first, last = self._fixed_ends or self.task.ends(self.duration(x))
         free = x[:self.free].reshape(-1, self.nv)
-        rest = np.ones((self.held - 1, 1))
-        return np.concatenate([rest * free[0] if self.task.poses[0] else first[:self.first], free,
-                               rest * free[-1] if self.task.poses[1] else last[self.end - self.task.basis.count:]])
+        ones = np.ones((self.held - 1, 1))
+        return np.concatenate([ones * free[0] if self.task.poses[0] else first[:self.first], free,
+                               ones * free[-1] if self.task.poses[1] else last[self.end - self.task.basis.count:]])
 
     def duration(self, x: Array) -> float:
         return float(x[-1]) if self.free_duration else self.task.duration
@@ -72,11 +72,11 @@ class Problem:
         return np.concatenate([inner, [duration]]) if self.free_duration else inner.copy()
 
     def _in_time(self, T: float) -> tuple[float, Array]:
-        """T, and the nodes' B-splines and their derivatives by time for it."""
+        """T, and the knots' B-splines and their time derivatives for T."""
         return T, np.ascontiguousarray(self._values / (T ** np.arange(self.orders))[:, None])
 
     def _states(self, control: Array, T: float) -> tuple[Array, Array]:
-        """States (N, nz) at the nodes, and the B-splines that make them."""
+        """States (N, nz) at the knots, and their B-splines."""
         if self._beta[0] != T:
             self._beta = self._in_time(T)
         beta = self._beta[1]
@@ -139,7 +139,7 @@ class Problem:
         return Linear(J, h, z, u, beta, T, control[[0, -1]])
 
     def gradient(self, at: Linear, y: Array) -> Array:
-        """Gradient of cost + yᵀ rows by x; y as the rows."""
+        """Gradient of cost + yᵀ rows by x; y: one multiplier per row."""
         slope, by_T = self._coefficients(at, y)
         nz_slope = self._to_states(at, slope)
         out = np.empty(self.size)
@@ -149,7 +149,7 @@ class Problem:
         return out
 
     def _coefficients(self, at: Linear, y: Array, nu: Array | None = None) -> tuple[Array, float]:
-        """∂(cost + yᵀ rows) by the scaled columns (N, columns), and by T itself; nuᵀ efforts that are 0 besides."""
+        """∂(cost + yᵀ rows + nuᵀ effort equations) by the scaled columns (N, columns), and explicitly by T."""
         c = np.empty_like(at.h)
         column_slopes(at.h, self._factors(at), self.omega, y, self._upper, self._lower, c)
         if nu is not None:
@@ -161,17 +161,18 @@ class Problem:
         return c, by_T
 
     def _to_states(self, at: Linear, c: Array) -> Array:
-        """Slopes by the scaled columns → by the states (N, nz)."""
+        """Convert slopes by scaled columns to slopes by states (N, nz)."""
         out = np.empty_like(at.z)
         state_slopes(c, at.J, self.task.scale, out)
         return out
 
     def _factors(self, at: Linear) -> Array:
-        """What ω h² is weighed with at the nodes, twice (N,)."""
+        """Twice the weight of ω h² at the knots (N,)."""
         return (2.0 * at.T / self.unit) * self.nodes.weight
 
     def curvature(self, at: Linear, y: Array, nu: Array | None = None) -> Array:
-        """Second derivatives (N, nz, nz) of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations."""
+        """Second derivatives (N, nz, nz) of the columns by the states, weighted as in cost + yᵀ rows + nuᵀ equations.
+        """
         out = np.zeros((len(at.z), self.nz, self.nz))
         if self.dense:
             c = self._coefficients(at, y, nu)[0][:, :self.dense] / self.task.scale[:self.dense]
@@ -182,7 +183,7 @@ class Problem:
         return out
 
     def convexified(self, curvature: Array) -> bool:
-        """Remove the concave part that friction adds from the latest curvature; False if there is none."""
+        """Remove friction's concave part from the latest curvature; False if there is none."""
         concave = getattr(self.dynamics, "concave", None)
         if concave is None or not concave.any():
             return False
@@ -194,7 +195,7 @@ class Problem:
                     y: Array | None = None) -> Step:
         """Matrix of the step for cost + ½ D rows²: band, border (of T) and corner.
 
-        Gauss and Newton's; with the `curvature` of multipliers y, Newton's. nu: multipliers of the equations.
+        Gauss–Newton matrix; Newton's with the `curvature` for multipliers y. nu: multipliers of the equations.
         """
         dense, diagonal = np.empty((len(at.z), self.dense)), np.empty_like(at.z)
         column_weights(self._factors(at), self.omega, D, self._upper, self._lower, self.task.scale, dense, diagonal)
@@ -239,7 +240,7 @@ class Problem:
         return column, float(corner)
 
     def along(self, at: Linear, dx: Array) -> Array:
-        """Rows' derivative along dx."""
+        """Derivative of the rows along dx."""
         moved = np.zeros((self.task.basis.count, self.nv))
         moved[self.first:self.end] = dx[:self.free].reshape(-1, self.nv)
         dz = self._summed(moved, at.beta)

@@ -1,5 +1,4 @@
-"""Search with refinement: from a first guess to a motion within its limits, with more knots where limits are broken.
-"""
+"""Search with refinement: from a first guess to a motion within its limits, with knots added at violated limits."""
 from __future__ import annotations
 
 import time
@@ -17,31 +16,31 @@ from .problem import Problem
 from .task import MARGIN, ROUNDING, Task
 
 Array = NDArray[np.float64]
-SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
-INSIDE = 1e-5       # barrier parameter at which nodes are added first
-AGAIN = 1e-3        # with which a finer spline begins
-NEAR = 0.95         # of a limit: peaks beyond get a node then
-AFTERWARDS, IN_LOOPS = 2.0, 3.0    # times what the certificate and the cost take; loops are followed from the start
-RESERVED = 0.8      # of the time that is left, at most
-LONGER = 20.0       # than the first guess, at most, in that estimate
+SOFT = 0.1          # rad/s or m/s: smoothing of friction during the first search
+INSIDE = 1e-5       # barrier parameter at which knots are added first
+AGAIN = 1e-3        # initial barrier parameter of a finer spline
+NEAR = 0.95         # ratio to a limit above which peaks get a knot
+AFTERWARDS, IN_LOOPS = 2.0, 3.0    # safety factors of the estimated time for certificate and cost, open and closed loop
+RESERVED = 0.8      # largest share of the remaining time reserved for them
+LONGER = 20.0       # largest duration in that estimate, relative to the first guess
 REFINEMENTS = 8
-FINE = 5            # times the nodes, for the cost that is told
+FINE = 5            # factor of knots for the reported cost
 Found = tuple[Problem, Solution, SplineMotion, Certificate]
 
 
 def refined(task: Task, control: Array, T: float, count: int, tolerance: float, deadline: float,
              stop: Stop, before: Found | None = None) -> tuple[Found, int]:
-    """Approach the limits, add nodes where they are near, solve and sample; again while one is broken between nodes.
-    `before`: what a coarser spline led to.
+    """Approach the limits, add knots at near ones, solve and sample; repeat while a limit is violated between knots.
+    before: result of a coarser spline.
     """
 
     def spline(problem: Problem, x: Array) -> SplineMotion:
         return SplineMotion(problem.control(x), problem.duration(x), task.basis.degree)
 
-    friction = task.friction    # first a softer one, which is far less stiff
+    friction = task.friction    # first smoother friction, which is less stiff
     soft = replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
     first = replace(task, friction=soft) if np.any(friction.coulomb) else task
-    # limits hold at ends that are not given whole, too
+    # limits apply at partly prescribed ends, too
     more: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None or task.loose[end]])
     problem = Problem(first, task.nodes(count, more))
     x = problem.unknowns(control, T)
@@ -49,33 +48,33 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     if not np.isfinite(unit):
         raise RbdError("start and goal are beyond what can be planned: the cost of a first guess is not finite")
     begin = time.perf_counter()
-    problem.values(x)    # once more: the first call may have compiled
+    problem.values(x)    # second call: the first one may have compiled
     now = time.perf_counter()
-    longest = min(LONGER * T, task.durations[1])    # that the certificate may be of
+    longest = min(LONGER * T, task.durations[1])    # longest duration for the certificate
     afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, longest) / len(problem.nodes.s))
     afterwards *= 1.0 if task.chain is None else IN_LOOPS
     deadline -= min(afterwards, RESERVED * max(deadline - now, 0.0))
-    found = solve(problem, x, tolerance, deadline, None if before is None else before[1]._replace(barrier=AGAIN),
+    solution = solve(problem, x, tolerance, deadline, None if before is None else before[1]._replace(barrier=AGAIN),
                   INSIDE, stop)
-    iterations, near, inside = found.iterations, NEAR, found
+    iterations, near, inside = solution.iterations, NEAR, solution
     for _ in range(REFINEMENTS):
-        if found.reason not in ("inside", "converged") or (
-                found is not inside and found.violation > 10.0 * tolerance):
+        if solution.reason not in ("inside", "converged") or (
+                solution is not inside and solution.violation > 10.0 * tolerance):
             break
-        certificate = certify(task, motion := spline(problem, found.x), near, 0.0)    # coarsely
-        if certificate.worst <= 1.0 + ROUNDING and found.converged:
+        certificate = certify(task, motion := spline(problem, solution.x), near, 0.0)    # coarsely
+        if certificate.worst <= 1.0 + ROUNDING and solution.converged:
             certificate = certify(task, motion, near)
-            if certificate.worst <= 1.0 + ROUNDING and found is not inside:
-                return (problem, found, motion, certificate), iterations
+            if certificate.worst <= 1.0 + ROUNDING and solution is not inside:
+                return (problem, solution, motion, certificate), iterations
         more = apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
         problem = Problem(task, task.nodes(count, more), unit)
-        found = solve(problem, found.x, tolerance, deadline, found, stop=_after(iterations, stop))
-        iterations += found.iterations
+        solution = solve(problem, solution.x, tolerance, deadline, solution, stop=_after(iterations, stop))
+        iterations += solution.iterations
         near = 1.0 - 0.5 * MARGIN
-    motion = spline(problem, found.x)
-    return (problem, found, motion, certify(task, motion)), iterations
+    motion = spline(problem, solution.x)
+    return (problem, solution, motion, certify(task, motion)), iterations
 
 
 def _after(iterations: int, stop: Stop) -> Stop:
-    """The same, for a search that begins after so many iterations."""
+    """`stop` with its iteration count shifted by `iterations`."""
     return lambda spent, cost, violation: stop(iterations + spent, cost, violation)

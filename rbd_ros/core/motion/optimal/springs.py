@@ -13,12 +13,12 @@ from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
-WITHIN = 1.0 - 1e-12    # of what springs can carry
+WITHIN = 1.0 - 1e-12    # used share of the springs' range
 
 
 @dataclass(frozen=True, eq=False)
 class Springs:
-    """Springs of the coordinates `index` of nv: no others have one."""
+    """Springs of the coordinates `index` of nv."""
 
     nv: int
     index: NDArray[np.intp]
@@ -26,40 +26,42 @@ class Springs:
 
     @property
     def reach(self) -> Array:
-        """The largest effort that they carry (nv,), N m or N; inf without a spring."""
+        """The largest efforts of the springs (nv,), N m or N; inf without a spring."""
         out = np.full(self.nv, np.inf)
         out[self.index] = self.spring.max_torque
         return out
 
     @property
     def bent(self) -> bool:
-        """Whether one is not linear."""
+        """Whether a spring is nonlinear."""
         return bool(np.any(np.atleast_2d(self.spring.coefficients)[:, 1:]))
 
     def compliance(self, tau: Array) -> tuple[Array, Array]:
-        """c (…, nv) at efforts tau (…, nv), rad/(N m) or m/N, 0 where rigid, and ∂c/∂τ; constant beyond the reach."""
+        """c (…, nv) at efforts tau (…, nv), rad/(N m) or m/N, 0 if rigid, and ∂c/∂τ; constant beyond the springs'
+        range.
+        """
         largest = WITHIN * self.spring.max_torque
         load = np.clip(tau[..., self.index], -largest, largest)
         phi = self.spring.deflection(load)
-        own = 1.0 / self.spring.stiffness(phi)
+        inverse = 1.0 / self.spring.stiffness(phi)
         c, slope = np.zeros((2, *tau.shape))
-        c[..., self.index] = own
+        c[..., self.index] = inverse
         slope[..., self.index] = np.where(np.abs(tau[..., self.index]) > largest, 0.0,
-                                          -self.spring.stiffness_slope(phi) * own**3)
+                                          -self.spring.stiffness_slope(phi) * inverse**3)
         return c, slope
 
     def of(self, index: Any) -> Springs:
-        """Those of some coordinates, as their only ones."""
+        """The springs of the coordinates `index` alone."""
         place = {int(j): k for k, j in enumerate(index)}
-        kept = [k for k, j in enumerate(self.index) if int(j) in place]
+        selected = [k for k, j in enumerate(self.index) if int(j) in place]
         reach = np.broadcast_to(self.spring.max_deflection, len(self.index))
-        return Springs(len(index), np.array([place[int(self.index[k])] for k in kept], dtype=np.intp),
-                       SeriesSpring(np.atleast_2d(self.spring.coefficients)[kept], reach[kept]))
+        return Springs(len(index), np.array([place[int(self.index[k])] for k in selected], dtype=np.intp),
+                       SeriesSpring(np.atleast_2d(self.spring.coefficients)[selected], reach[selected]))
 
 
 def links_and_springs(model: RobotModel, actuation: Any) -> tuple[RobotModel, Springs]:
-    """The links with the rotors that are rigidly connected to them, and the springs; `RbdError` for springs of which
-    the motors' speeds do not follow from the motion at one time alone.
+    """The link model with rigidly connected rotors, and the springs; raises `RbdError` for springs (damped or of
+    variable stiffness) whose motor speeds do not follow from the present motion alone.
     """
     if not isinstance(actuation, Actuation) or actuation.joint_names != model.joint_names:
         raise RbdError(f"actuation: expected an Actuation of model '{model.name}', got {shown(actuation)}")

@@ -23,14 +23,14 @@ from .springs import Springs
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-STATE = ("position", "velocity", "acceleration", "jerk")    # columns of a node's state, by derivative
-MARGIN = 1e-3      # of each limit, kept free between nodes
-CLEAR = 1e-4       # m, likewise, before planes
-ROUNDING = 1e-9    # of a limit
+STATE = ("position", "velocity", "acceleration", "jerk")    # columns of a knot's state, by derivative
+MARGIN = 1e-3      # share of each limit kept as margin, for violations between knots
+CLEAR = 1e-4       # m, likewise of clearances
+ROUNDING = 1e-9    # share of a limit, for rounding
 
 
 class Column(NamedTuple):
-    """One quantity, of joints or points: limits, weights, and what of the limits is kept free between nodes (k,)."""
+    """One quantity of joints or points: limits, weights, and margins of the limits (k,)."""
 
     name: str
     labels: tuple[str, ...]
@@ -42,8 +42,8 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Checked; ends are rows q, v, a(, jerk) (m, n) of the coordinates that splines have: all of an open chain, the
-    independent ones of a closed one. duration: None where it is free within `durations`.
+    """A checked task. Ends are rows q, v, a(, jerk) (m, n) of the splines' coordinates: all of an open chain, the
+    independent ones of a closed chain. duration: None if free within `durations`.
     """
 
     model: RobotModel
@@ -63,12 +63,12 @@ class Task:
     planes: Planes | None = None
     springs: Springs | None = None   # between motors and joints
     passive: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))    # coordinates without motors, in an
-    # open chain; their limit of effort is what is tolerated between the points where it is 0
-    tolerated: float = 0.0           # of a unit of their efforts: that limit
-    # where the motion starts and ends, at rest; `start` or `goal` is a first guess then
+    # open chain; their effort limit is the tolerance between collocation points
+    tolerated: float = 0.0           # that limit
+    # poses at start and end, at rest; `start` or `goal` is then a first guess
     poses: tuple[BodyGoal | ClosedGoal | None, BodyGoal | ClosedGoal | None] = (None, None)
-    loose: tuple[bool, bool] = (False, False)    # ends of which only the position is given
-    fast: RobotModel | None = None   # the model with code of its own for batches
+    loose: tuple[bool, bool] = (False, False)    # ends with prescribed position only
+    fast: RobotModel | None = None   # the model specialized for batches
 
     def rows(self) -> Any:
         """Rows of a special task (a path's); None for open and closed chains."""
@@ -76,17 +76,17 @@ class Task:
 
     @property
     def size(self) -> int:
-        """n, of coordinates that splines have."""
+        """n, number of the splines' coordinates."""
         return self.model.nv if self.chain is None else self.chain.size
 
     @cached_property
     def postures_given(self) -> tuple[str, ...]:
-        """Which of "start" and "goal" are no poses."""
+        """Those of "start" and "goal" that are no poses."""
         return tuple(name for name, pose in zip(("start", "goal"), self.poses, strict=True) if pose is None)
 
     @cached_property
     def index(self) -> Index:
-        """Which of the velocity coordinates these are (n,)."""
+        """Indices of the splines' coordinates among the velocity coordinates (n,)."""
         return np.arange(self.model.nv) if self.chain is None else self.chain.independent
 
     @property
@@ -107,7 +107,7 @@ class Task:
 
     @cached_property
     def uses_effort(self) -> bool:
-        return self._uses("effort") or self.uses_power or self.uses_rate or len(self.passive) > 0    # made of it
+        return self._uses("effort") or self.uses_power or self.uses_rate or len(self.passive) > 0
 
     @cached_property
     def uses_power(self) -> bool:
@@ -123,14 +123,14 @@ class Task:
 
     @cached_property
     def orders(self) -> int:
-        """Of derivatives in a node's state, position included."""
+        """Number of derivatives in a knot's state, including the position."""
         return 4 if self.uses_rate or self._uses("jerk") else 3
 
     @cached_property
     def dense(self) -> tuple[tuple[str, Index], ...]:
-        """Rows of the dynamics: quantities, and their velocity coordinates."""
-        whole = self.index if self.chain is None else self.chain.actuated
-        found = [(name, whole) for name, used in (("effort", self.uses_effort), ("power", self.uses_power),
+        """Rows of the dynamics: quantities and their velocity coordinates."""
+        actuated = self.index if self.chain is None else self.chain.actuated
+        rows = [(name, actuated) for name, used in (("effort", self.uses_effort), ("power", self.uses_power),
                                                   ("effort_rate", self.uses_rate),
                                                   ("motor_velocity", self.uses_motor)) if used]
         if self.chain is not None:
@@ -138,18 +138,18 @@ class Task:
                 used = np.isfinite(self._limits(name)[1]) | np.isfinite(self._limits(name)[0])
                 used |= self.objective.get(name, np.zeros(self.model.nv)) > 0.0
                 which = self.chain.dependent[used[self.chain.dependent]]
-                found += [(name, which)] if len(which) else []
-        return tuple(found)
+                rows += [(name, which)] if len(which) else []
+        return tuple(rows)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Everything that is weighed or limited: dense rows, then the state of the splines."""
-        found = [self._column(name, which) for name, which in self.dense]
+        """All weighted or limited quantities: dense rows, then the state of the splines."""
+        dense_columns = [self._column(name, which) for name, which in self.dense]
         if self.planes is not None:
             k = len(self.planes)
-            found.append(Column("clearance", self.planes.names, np.zeros(k), np.full(k, np.inf), np.zeros(k),
+            dense_columns.append(Column("clearance", self.planes.names, np.zeros(k), np.full(k, np.inf), np.zeros(k),
                                 np.full(k, CLEAR)))
-        return (*found, *(self._column(name, self.index) for name in STATE[:self.orders]))
+        return (*dense_columns, *(self._column(name, self.index) for name in STATE[:self.orders]))
 
     def _column(self, name: str, which: Index) -> Column:
         lower, upper = (limit[which] for limit in self._limits(name))
@@ -159,7 +159,7 @@ class Task:
 
     @cached_property
     def scale(self) -> Array:
-        """Per column what it is divided by: its limit, or 1."""
+        """Divisor per column: its limit, or 1."""
         half = np.concatenate([0.5 * (column.upper - column.lower) for column in self.columns])    # inf: no limit
         return np.where(np.isfinite(half), half, 1.0)
 
@@ -169,10 +169,10 @@ class Task:
         return self.limits.of(name)
 
     def nodes(self, count: int, more: Array | None = None) -> Nodes:
-        """At least `count` nodes, `more` (M,), and those where efforts of joints without motors are 0."""
-        given = [] if more is None else [more]
+        """At least `count` knots, `more` (M,), and the collocation points of unactuated joints."""
+        further = [] if more is None else [more]
         return Nodes.of(self.basis, count, self.orders, np.concatenate(
-            [*given, self.basis.collocation if len(self.passive) else np.zeros(0)]))
+            [*further, self.basis.collocation if len(self.passive) else np.zeros(0)]))
 
     @cached_property
     def omega(self) -> Array:
@@ -185,29 +185,29 @@ class Task:
 
     @cached_property
     def end_columns(self) -> dict[str, Array]:
-        """Values (2 or more, nv) that the ends and waypoints have whatever the motion is, by quantity."""
+        """Values (2 or more, nv) at ends and waypoints that are the same for all motions, by quantity."""
         ends = {"start": self.start, "goal": self.goal}
-        known = [np.array([ends[name][d] for name in self.postures_given]).reshape(-1, self.size)
+        prescribed = [np.array([ends[name][d] for name in self.postures_given]).reshape(-1, self.size)
                  for d in range(len(self.start))]
         nothing = np.zeros((0, self.model.nv))
         if self.chain is None:
-            tau = self.friction.effort(known[1]) + inverse_dynamics(
-                self.model, known[0], known[1], known[2], self.wrenches)
-            found = {**dict(zip(STATE, [*known, nothing], strict=False)), "effort": tau}
-            q = found["position"] = np.concatenate([known[0], self.via])
+            tau = self.friction.effort(prescribed[1]) + inverse_dynamics(
+                self.model, prescribed[0], prescribed[1], prescribed[2], self.wrenches)
+            values = {**dict(zip(STATE, [*prescribed, nothing], strict=False)), "effort": tau}
+            q = values["position"] = np.concatenate([prescribed[0], self.via])
         else:
             assert self.postures is not None
             at_rest = [i for i, pose in enumerate(self.poses) if pose is not None]
             q = np.delete(self.postures, at_rest, axis=0)
-            tau = np.zeros((len(known[0]), self.model.nv))
-            found = {"position": self.chain.coordinates(q), "velocity": tau, "acceleration": tau, "effort": tau}
+            tau = np.zeros((len(prescribed[0]), self.model.nv))
+            values = {"position": self.chain.coordinates(q), "velocity": tau, "acceleration": tau, "effort": tau}
             if len(tau):
-                at = self.chain.lifted(q[:len(tau)], known[1], known[2])
-                tau[:, self.chain.actuated] = self.chain.efforts(at).effort
-                found.update(velocity=at.v, acceleration=at.a)
+                lifted = self.chain.lifted(q[:len(tau)], prescribed[1], prescribed[2])
+                tau[:, self.chain.actuated] = self.chain.efforts(lifted).effort
+                values.update(velocity=lifted.v, acceleration=lifted.a)
         if self.planes is not None:
-            found["clearance"] = self.planes.values(q)
-        return found
+            values["clearance"] = self.planes.values(q)
+        return values
 
     def arrival(self, u: Array) -> Array | None:
         """Final posture (nq,) of a mechanism with loops for its last control point u (n,)."""
@@ -217,7 +217,9 @@ class Task:
         return None if self.postures is None else self.postures[1]
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
-        """Lower and upper bounds of the scaled columns (N, columns): limits less a margin, or what the ends need."""
+        """Lower and upper bounds of the scaled columns (N, columns): limits minus a margin, widened to the ends'
+        values.
+        """
         low, high = [], []
         names = self.model.velocity_names
         for name, labels, lower, upper, _, margin in self.columns:
@@ -233,10 +235,10 @@ class Task:
                 np.broadcast_to(np.concatenate(high) / self.scale, shape))
 
     def ends(self, T: float) -> tuple[Array, Array]:
-        """The control points that the ends fix."""
+        """The control points fixed by the ends."""
         return self.basis.end(self.start, T, False), self.basis.end(self.goal, T, True)
 
     def ends_by_duration(self, T: float) -> tuple[Array, Array]:
-        """Their derivatives by T."""
+        """Derivatives of the fixed control points by T."""
         k = np.arange(len(self.start))[:, None] / T
         return self.basis.end(self.start * k, T, False), self.basis.end(self.goal * k, T, True)

@@ -1,4 +1,4 @@
-"""A pose of a body as start or end of a motion: its equations, and a posture to begin with."""
+"""A pose of a body as start or end of a motion: its equations, and an initial posture."""
 from __future__ import annotations
 
 import time
@@ -16,19 +16,19 @@ from ...model.robot_model import RobotModel
 Array = NDArray[np.float64]
 RESTORATIONS, RESTORED = 6, 1e-12
 RESTARTS, STEPS = 30, 60
-ENOUGH = 3          # postures found, of which the nearest is taken
-REACHED = 1e-9      # m, rad
-HELD = 1e-5         # m, rad: at an end of a motion
-STEP = 1e-6         # rad, m
-LONGEST = 0.3       # rad, m: step
+ENOUGH = 3          # number of postures, of which the nearest is taken
+REACHED = 1e-9      # m, rad: tolerance of a posture
+HELD = 1e-5         # m, rad: tolerance at an end of a motion
+STEP = 1e-6         # rad, m, for finite differences
+LONGEST = 0.3       # rad, m: longest step
 DAMPING = 1e-4
-INSIDE = 1e-2       # of the position limits
+INSIDE = 1e-2       # margin, relative to the position limits
 
 
 @dataclass(frozen=True, eq=False)
 class BodyGoal:
-    """Where a body is to be: position (3,) of its frame's origin, or of the point `offset` (3,) in its frame, in m,
-    world axes; orientation (3, 3), world from body, or None: any.
+    """Goal pose of a body: position (3,) of its frame's origin, or of the point `offset` (3,) in its frame, in m, world
+    axes; orientation (3, 3), world from body, or None: any.
 
         >>> goal = rbd.BodyGoal("link_7", [0.4, 0.2, 0.6])    # the origin of this link, m
         >>> goal.size
@@ -50,11 +50,12 @@ class BodyGoal:
 
     @property
     def size(self) -> int:
-        """Of equations: 3 or 6."""
+        """Number of equations: 3 or 6."""
         return 3 if self.orientation is None else 6
 
     def equations(self, model: RobotModel, q: Array) -> Array:
-        """Position less the wanted one (m), then half the skew part of wanted orientationᵀ · orientation; 0 there."""
+        """Position error (m), then the vector of half the skew part of goal orientationᵀ · orientation; 0 at the goal.
+        """
         pose = forward_kinematics(model, q)[model.body_index(self.body)]
         off = pose[:3, :3] @ np.asarray(self.offset) + pose[:3, 3] - np.asarray(self.position)
         if self.orientation is None:
@@ -73,13 +74,13 @@ class BodyGoal:
         return np.concatenate([moved, 0.5 * (np.trace(E) * np.eye(3) - E.T) @ J[:3]])
 
     def curvature(self, model: RobotModel, q: Array, weights: Array) -> Array:
-        """Second derivatives (nv, nv) of weights · equations, by differences of the first ones."""
-        here = weights @ self.jacobian(model, q)
-        out = np.array([(weights @ self.jacobian(model, q + STEP * e) - here) / STEP for e in np.eye(model.nv)])
+        """Second derivatives (nv, nv) of weights · equations, by differences of first derivatives."""
+        slope = weights @ self.jacobian(model, q)
+        out = np.array([(weights @ self.jacobian(model, q + STEP * e) - slope) / STEP for e in np.eye(model.nv)])
         return 0.5 * (out + out.T)
 
     def reached(self, model: RobotModel, q: Array) -> Array:
-        """A posture close to q (nv,) whose equations hold, or nearly."""
+        """A posture close to q (nv,) that satisfies the equations, at least nearly."""
         for _ in range(RESTORATIONS):
             c = self.equations(model, q)
             if np.abs(c).max() <= RESTORED:
@@ -89,13 +90,13 @@ class BodyGoal:
 
     def posture(self, model: RobotModel, start: Array, lower: Array, upper: Array, until: float = np.inf,
                 name: str = "goal") -> Array:
-        """A posture (nv,) there within limits, of some the nearest to `start`; `RbdError` where none is found until
-        then (`time.perf_counter`).
+        """A posture (nv,) at the goal within limits, the nearest of several to `start`; raises `RbdError` if none is
+        found by the time `until` (`time.perf_counter`).
         """
         low, high = np.where(np.isfinite(lower), lower, -np.pi), np.where(np.isfinite(upper), upper, np.pi)
         room = INSIDE * np.where(np.isfinite(lower) & np.isfinite(upper), upper - lower, 0.0)
         rng = np.random.default_rng(2)
-        found: list[Array] = []
+        postures: list[Array] = []
         best = np.inf
         for attempt in range(RESTARTS):
             q = start.copy() if not attempt else rng.uniform(low, high)
@@ -110,20 +111,20 @@ class BodyGoal:
             off = float(np.abs(self.equations(model, q)).max())
             best = min(best, off)
             if off <= 1e3 * REACHED and self._upright(model, q):
-                found.append(q)
-            if len(found) >= ENOUGH or time.perf_counter() > until:
+                postures.append(q)
+            if len(postures) >= ENOUGH or time.perf_counter() > until:
                 break
-        if not found:
+        if not postures:
             raise RbdError(f"{name}: no posture within the position limits was found that brings '{self.body}' to "
                            f"{np.array2string(np.asarray(self.position), precision=4)}; the best is off by {best:.3g}")
-        return min(found, key=lambda q: float(np.abs(q - start).max()))
+        return min(postures, key=lambda q: float(np.abs(q - start).max()))
 
     def holds(self, model: RobotModel, q: Array) -> bool:
-        """Whether the body is there, to `HELD`, and not turned by half a turn."""
+        """Whether the body is at the goal, to `HELD`, and not rotated by half a turn."""
         return bool(np.abs(self.equations(model, q)).max() <= HELD) and self._upright(model, q)
 
     def _upright(self, model: RobotModel, q: Array) -> bool:
-        """Not turned by half a turn, where the equations hold, too."""
+        """Whether the body is not rotated by half a turn, which also satisfies the equations."""
         if self.orientation is None:
             return True
         R = forward_kinematics(model, q)[model.body_index(self.body), :3, :3]

@@ -1,4 +1,4 @@
-"""Start and goal of a motion: states, or postures to begin with of poses of bodies."""
+"""Start and goal of a motion: states, or initial postures for poses of bodies."""
 from __future__ import annotations
 
 import time
@@ -23,12 +23,12 @@ from ..optimal.checked import end_state
 from ..optimal.limits import CheckedLimits
 
 Array = NDArray[np.float64]
-CONSISTENT = 1e-6    # of given rates with the loops, relative
+CONSISTENT = 1e-6    # relative tolerance of given rates with the loops
 
 
 class ClosedEnds(NamedTuple):
-    """Of a mechanism with loops: postures (2 + W, nq) of ends and waypoints, rows u, u̇, ü, … (derivatives, n) of the
-    ends, and what of them are poses.
+    """Ends of a closed-loop mechanism: postures (2 + W, nq) of ends and waypoints, rows u, u̇, ü, … (derivatives, n) of
+    the ends, and the poses among them.
     """
 
     chain: ClosedChain
@@ -40,7 +40,8 @@ class ClosedEnds(NamedTuple):
 
 def open_ends(model: RobotModel, start: Any, goal: Any, derivatives: int, via: Array, limits: CheckedLimits,
                until: float) -> tuple[Array, Array]:
-    """Rows q, v, a, … (derivatives, nv) of start and goal; of a pose, those of a posture there, near what is next."""
+    """Rows q, v, a, … (derivatives, nv) of start and goal; for a pose, of a posture near the next point of the motion.
+    """
     low, high = limits.position_lower, limits.position_upper
     if not isinstance(goal, BodyGoal):
         last = end_state(model, goal, "goal", derivatives)
@@ -58,21 +59,21 @@ def open_ends(model: RobotModel, start: Any, goal: Any, derivatives: int, via: A
 
 def closed_ends(model: RobotModel, constraints: ConstraintSet, mechanism: Callable[[Any], ClosedChain], B: Basis,
                 start: Any, goal: Any, points: Array, limits: CheckedLimits, until: float) -> ClosedEnds:
-    """Ends and waypoints (W, nq). mechanism: makes the chain at a posture (nq,). Postures of poses are sought until
-    then (`time.perf_counter`), near what is next.
+    """Ends and waypoints (W, nq). mechanism: creates the chain at a posture (nq,). Postures of poses are searched near
+    the next point of the motion, by the time `until` (`time.perf_counter`).
     """
-    known = next((end for end in (start, goal) if not isinstance(end, BodyGoal)), None)
-    if known is None:
+    state = next((end for end in (start, goal) if not isinstance(end, BodyGoal)), None)
+    if state is None:
         begin: Any = project(model, constraints, model.neutral()).q
     else:
-        begin = known.q if isinstance(known, Reference) else known
-    if known is goal:
-        closed_posture(model, constraints, begin, "goal")    # which the error names
+        begin = state.q if isinstance(state, Reference) else state
+    if state is goal:
+        closed_posture(model, constraints, begin, "goal")    # raises the error for the goal
     chain = mechanism(begin)
     passed = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
     poses: list[ClosedGoal | None] = [None, None]
     at_rest = np.zeros((B.end_derivatives, chain.size))
-    own = chain.places[chain.independent]
+    independent = chain.places[chain.independent]
 
     def end(place: int, value: Any, near: Array, then: float) -> tuple[Array, Array]:
         name = ("start", "goal")[place]
@@ -81,11 +82,11 @@ def closed_ends(model: RobotModel, constraints: ConstraintSet, mechanism: Callab
         poses[place] = pose = ClosedGoal(value, chain, near)
         q = pose.posture(limits.position_lower, limits.position_upper, then, name)
         rows = at_rest.copy()
-        rows[0] = q[own]
+        rows[0] = q[independent]
         return q, rows
 
     now = time.perf_counter()
-    # a posture for the start is sought near the first waypoint or the goal, one for the goal likewise
+    # the posture of a start pose is searched near the first waypoint or the goal, and likewise for a goal pose
     q0, first = end(0, start, passed[0] if passed else chain.start, now + 0.5 * (until - now))
     q1, last = end(1, goal, passed[-1] if passed else q0, until)
     return ClosedEnds(replace(chain, start=q0), np.array([q0, q1, *passed]), first, last, (poses[0], poses[1]))
@@ -94,16 +95,16 @@ def closed_ends(model: RobotModel, constraints: ConstraintSet, mechanism: Callab
 def _given_end(chain: ClosedChain, B: Basis, value: Any, name: str) -> tuple[Array, Array]:
     """Posture (nq,), and rows u, u̇, ü, … (derivatives, n) of an end."""
     model: RobotModel = chain.model
-    given = value if isinstance(value, Reference) else Reference(value, np.zeros(model.nv), np.zeros(model.nv))
-    q = closed_posture(model, chain.constraints, given.q, name)
-    rows = end_state(model, given._replace(q=np.zeros(model.nv)), name, B.end_derivatives)
-    own = rows[:, chain.independent]
-    own[0] = q[chain.places[chain.independent]]
-    at = chain.lifted(q[None], own[1:2], own[2:3])
-    for what, wanted, has in (("velocity", rows[1], at.v[0]), ("acceleration", rows[2], at.a[0])):
-        # a posture at rest keeps the loops as it is; a reference says so itself
+    reference = value if isinstance(value, Reference) else Reference(value, np.zeros(model.nv), np.zeros(model.nv))
+    q = closed_posture(model, chain.constraints, reference.q, name)
+    rows = end_state(model, reference._replace(q=np.zeros(model.nv)), name, B.end_derivatives)
+    independent = rows[:, chain.independent]
+    independent[0] = q[chain.places[chain.independent]]
+    lifted = chain.lifted(q[None], independent[1:2], independent[2:3])
+    for what, wanted, has in (("velocity", rows[1], lifted.v[0]), ("acceleration", rows[2], lifted.a[0])):
+        # a posture at rest satisfies the loops; the rates of a reference are checked
         if isinstance(value, Reference) and np.abs(wanted - has).max() > CONSISTENT * max(1.0, np.abs(has).max()):
             j = int(np.argmax(np.abs(wanted - has)))
             raise RbdError(f"{name}: the {what} of joint '{model.velocity_names[j]}' is {wanted[j]:.6g}, with which "
                            f"the loops do not stay closed: {has[j]:.6g}")
-    return q, own
+    return q, independent

@@ -1,4 +1,4 @@
-"""Half-space limits of points of bodies, in a motion."""
+"""Half-space limits of points of bodies."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ from ...model.inertia import finite
 from ...model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
-STEP = 1e-6    # rad, m
+STEP = 1e-6    # rad, m, for finite differences
 
 
 @dataclass(frozen=True, eq=False)
 class PlaneLimit:
-    """A plane in world axes that a point of a body stays before: normal · point ≥ distance (m).
+    """A half-space in world axes for a point of a body: normal · point ≥ distance (m).
 
-    offset (3,): the point in the body's frame, m; normal (3,) of any length; name: of the point, the body's unless
-    given.
+    offset (3,): the point in the body's frame, m; normal (3,) of any length; name: of the point, by default the
+    body's.
 
         >>> above = rbd.PlaneLimit("link_7", (0.0, 0.0, 1.0), 0.1)    # it stays 0.1 m above the floor
         >>> above.body
@@ -47,7 +47,7 @@ class PlaneLimit:
 
 
 class Planes:
-    """Clearances of points: distances (m) before their planes, and derivatives."""
+    """Clearances of points: distances (m) from their planes, and derivatives."""
 
     def __init__(self, model: RobotModel, planes: Any) -> None:
         planes = list(planes) if isinstance(planes, Iterable) else [planes]
@@ -62,7 +62,7 @@ class Planes:
         return len(self.planes)
 
     def values(self, q: Array) -> Array:
-        """(N, P) at q (N, nq)."""
+        """Clearances (N, P) at q (N, nq)."""
         poses = forward_kinematics(self.model, q)
         out = np.empty((len(q), len(self)))
         for i, plane in enumerate(self.planes):
@@ -72,23 +72,23 @@ class Planes:
         return out
 
     def jacobian(self, q: Array) -> Array:
-        """(N, P, nv)."""
+        """Derivatives (N, P, nv) of the clearances."""
         out = np.empty((len(q), len(self), self.model.nv))
         poses = forward_kinematics(self.model, q)
         for i, plane in enumerate(self.planes):
             J = jacobian(self.model, q, plane.body)
-            own = np.swapaxes(poses[:, self.model.body_index(plane.body), :3, :3], 1, 2) @ np.asarray(plane.normal)
+            normal = np.swapaxes(poses[:, self.model.body_index(plane.body), :3, :3], 1, 2) @ np.asarray(plane.normal)
             moved = J[:, 3:] + np.cross(J[:, :3], np.asarray(plane.offset), axisa=1, axisc=1)
-            out[:, i] = np.matmul(own[:, None, :], moved)[:, 0]
+            out[:, i] = np.matmul(normal[:, None, :], moved)[:, 0]
         return out
 
     def curvature(self, q: Array, weights: Array) -> Array:
-        """Second derivatives (N, nv, nv) of Σ weights (N, P) · clearances, by differences of the first ones."""
+        """Second derivatives (N, nv, nv) of Σ weights (N, P) · clearances, by differences of first derivatives."""
         n = self.model.nv
-        here = np.matmul(weights[:, None], self.jacobian(q))[:, 0]
+        slope = np.matmul(weights[:, None], self.jacobian(q))[:, 0]
         out = np.empty((len(q), n, n))
         for j in range(n):
             moved = q.copy()
             moved[:, j] += STEP
-            out[:, j] = (np.matmul(weights[:, None], self.jacobian(moved))[:, 0] - here) / STEP
+            out[:, j] = (np.matmul(weights[:, None], self.jacobian(moved))[:, 0] - slope) / STEP
         return 0.5 * (out + np.swapaxes(out, 1, 2))

@@ -1,9 +1,9 @@
 """Compliant contacts in a simulation step: elastic efforts, implicit damping, a stability check.
 
-The elastic force acts at the stages of `rk4`, at the start of a step of `semi_implicit`, and for `variational` in its
-middle, as far as it is known before the step: Störmer and Verlet's method for a mass on a spring, which bounds the
-error of the energy. Dissipation and friction are explicit with `rk4`; the others take them as damping with coefficients
-that are found in a first try of the step, so that friction is stable at any slip speed and never adds energy.
+The elastic force acts at the stages of `rk4`, at the start of a step of `semi_implicit`, and for `variational` at the
+predicted midpoint: the Störmer–Verlet method for a mass on a spring, which bounds the energy error. Dissipation and
+friction are explicit with `rk4`; the other integrators use implicit damping with coefficients of a trial step, so that
+friction is stable at any slip speed and never adds energy.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ...model.surfaces.compliant import CompliantContact
 from ..variational import Variational
 from .records import ContactState
 
-LARGEST = 1.0    # rad of the stiffest oscillation per step, and share of a velocity that explicit damping takes
+LARGEST = 1.0    # largest phase (rad) of the stiffest oscillation per step, and share of velocity damped explicitly
 
 
 class CompliantMotion:
@@ -35,8 +35,8 @@ class CompliantMotion:
         self._floating = [(joint.idx_q, joint.idx_v) for joint in model.joints if joint.type == "floating"]
 
     def effort(self, q: Array, v: Array) -> Array:
-        """Jᵀ F (nv,) of all forces, as explicit integration takes them: checked at each evaluation, as a step that
-        begins apart may end apart, with a force in between that was too stiff.
+        """Jᵀ F (nv,) of all forces for explicit integration; stiffness is checked at each evaluation, because a contact
+        may close and open within a step.
         """
         touched = self.touched(q, v)
         if touched is None:
@@ -45,8 +45,8 @@ class CompliantMotion:
         return np.einsum("cjn,cj->n", touched.J, self.bound.forces(touched.gap, touched.J @ v))
 
     def begin(self, q: Array, v: Array, implicit: bool) -> CompliantMotion | Touched | None:
-        """Forces in a step from this state: efforts by state; implicit: elastic ones and `damping`, None as all is
-        apart.
+        """Forces in a step from this state, as a function of the state; implicit: elastic forces and `damping`, None if
+        all contacts are open.
         """
         if not implicit:
             return self
@@ -54,35 +54,35 @@ class CompliantMotion:
         return self.touched(q, v)
 
     def touched(self, q: Array, v: Array) -> Touched | None:
-        """The contacts at this state; `RbdError` where one is too stiff for the step."""
+        """The contacts at this state; raises `RbdError` if one is too stiff for the step."""
         J, gap = self.bound.rows(q, v)
         return None if gap.min() >= 0.0 else Touched(self.bound, J, gap)
 
     def check(self, q: Array, v: Array, explicit: bool = False) -> None:
-        """`RbdError`, naming a contact, where the step is too long for its stiffness or, explicit, its damping."""
+        """Raise `RbdError`, naming a contact, if the step is too long for its stiffness or, explicit, its damping."""
         touched = self.touched(q, v)
         if touched is not None:
             self._check(touched, q, v, explicit)
 
     def _check(self, touched: Touched, q: Array, v: Array, explicit: bool) -> None:
         bound, J, h = self.bound, touched.J, self.h
-        found = bound.pressed(touched.gap, J @ v)
-        at = found.depth > 0.0
-        J = J[at]
+        pressed = bound.pressed(touched.gap, J @ v)
+        closed = pressed.depth > 0.0
+        J = J[closed]
         W = inverse_mass_matrix(self.model, q)
-        stiff = np.sqrt(bound.exponent * found.elastic / np.where(at, found.depth, 1.0))[at, None] * J[:, 0]
+        stiff = np.sqrt(bound.exponent * pressed.elastic / np.where(closed, pressed.depth, 1.0))[closed, None] * J[:, 0]
         tests = [("stiffness", h * np.sqrt(_largest(stiff @ W @ stiff.T)), stiff)]
         if explicit:
-            lost = np.sqrt(np.stack([found.damping, found.friction, found.friction], axis=1))[at, :, None] * J
+            lost = np.sqrt(np.stack([pressed.damping, pressed.friction, pressed.friction], axis=1))[closed, :, None] * J
             for what, part in (("dissipation", lost[:, 0]), ("friction", lost[:, 1:].reshape(-1, J.shape[-1]))):
                 tests.append((what, h * _largest(part @ W @ part.T), part))
         for what, rate, part in tests:
             if rate > LARGEST:
-                own = np.einsum("ij,jk,ik->i", part, W, part).reshape(len(J), -1).max(axis=1)
-                i = int(np.flatnonzero(at)[np.argmax(own)])
+                rates = np.einsum("ij,jk,ik->i", part, W, part).reshape(len(J), -1).max(axis=1)
+                i = int(np.flatnonzero(closed)[np.argmax(rates)])
                 other = "" if what == "stiffness" else ", or another integrator, which takes it implicitly"
                 raise RbdError(
-                    f"{what} of contact '{bound.names[i]}', {1e3 * found.depth[i]:.3g} mm deep, is too high for the "
+                    f"{what} of contact '{bound.names[i]}', {1e3 * pressed.depth[i]:.3g} mm deep, is too high for the "
                     f"step of {h:g} s: use at most {h * LARGEST / rate:.1e} s{other}")
 
     def step(self, variational: Variational, q: Array, v: Array, effort: Array, wrenches: Any) -> tuple[Array, Array]:
@@ -101,7 +101,7 @@ class CompliantMotion:
         return variational.advance(q, v, h, effort + push, wrenches, damping)
 
     def _middle(self, q: Array, dv: Array) -> Array:
-        """Where the robot will be after dv; floating bodies on straight lines, not on screws."""
+        """Position after dv; floating bodies on straight lines, not on screws."""
         middle = self.model.integrate(q, dv)
         for i, k in self._floating:
             x, y, z, w = q[i + 3:i + 7]
@@ -109,7 +109,7 @@ class CompliantMotion:
         return middle
 
     def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
-        """What the contacts exert at this state."""
+        """Contact states, with forces, at this state."""
         bound = self.bound
         places = bound.places(q, v)
         force, normal = bound.world_forces(places), places.axes[..., 2]
@@ -122,7 +122,7 @@ class CompliantMotion:
 
 
 class Touched:
-    """Compliant contacts in a place that does not change within a step: J (m, 3, nv) and gaps (m,)."""
+    """Compliant contacts with J (m, 3, nv) and gaps (m,) fixed within a step."""
 
     def __init__(self, bound: CompliantContacts, J: Array, gap: Array) -> None:
         self.bound, self.J, self.gap = bound, J, gap
@@ -133,13 +133,13 @@ class Touched:
 
     def parts(self, v: Array) -> tuple[Array, Array]:
         """Elastic efforts (nv,), and the matrix (nv, nv) of damping at velocities v."""
-        found: Pressed = self.bound.pressed(self.gap, self.J @ v)
-        weights = np.stack([found.damping, found.friction, found.friction], axis=1)
+        pressed: Pressed = self.bound.pressed(self.gap, self.J @ v)
+        weights = np.stack([pressed.damping, pressed.friction, pressed.friction], axis=1)
         flat = self.J.reshape(-1, self.J.shape[-1])
-        return found.elastic @ self.J[:, 0], flat.T @ (weights.reshape(-1, 1) * flat)
+        return pressed.elastic @ self.J[:, 0], flat.T @ (weights.reshape(-1, 1) * flat)
 
     def damping(self, v: Array, free: Array, M: Array, M_damped: Array, h: float) -> Array:
-        """The matrix for a step from v to `M_damped⁻¹ M free`, without it: with coefficients at the end of the step."""
+        """Damping matrix for a step from v, with coefficients at the end of the trial step `M_damped⁻¹ M free`."""
         return self.parts(np.asarray(np.linalg.solve(M_damped + h * self.parts(v)[1], M @ free)))[1]
 
 

@@ -6,9 +6,9 @@ Rows are velocities (or accelerations) w = G λ + c under forces λ. Each is one
     tangent    two rows with a normal's: |λ_t| ≤ µ λ_n, and λ_t = −µ λ_n w_t/|w_t| unless w_t = 0
     box        |λ| ≤ limit, and λ = −limit sign(w) unless w = 0: dry friction of a joint
 
-Newton's method on the equations that projections give (Alart and Curnier 1991), first from all resting; where that
-fails, rounds of projected Gauss–Seidel find another start. Of forces that are not unique (four legs of a table) the
-ones of least norm are taken among those of one set of active rows, so that equal legs carry equal loads.
+Newton's method on the projection equations (Alart and Curnier 1991), first from all contacts sticking; if that fails,
+rounds of projected Gauss–Seidel find another start. Non-unique forces (four legs of a table) are those of least norm
+for one set of active rows, so that equal legs carry equal loads.
 """
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ...model.inertia import Array
 Indices = NDArray[np.intp]
 ROUNDS = 8
 NEWTON = 12
-SWEEPS = 30        # of Gauss–Seidel, per round
-EXACT = 1e-11      # what may be left of the equations, of the largest force
-RANK = 1e-11       # relative singular values below belong to forces that are not unique
+SWEEPS = 30        # Gauss–Seidel sweeps per round
+EXACT = 1e-11      # residual tolerance relative to the largest force
+RANK = 1e-11       # relative singular value below which forces are not unique
 
 
 class Rows(NamedTuple):
-    """Which rows are which: `normal` (k,); `tangent` (t, 2), `bound` (t,): the row of their normal, `friction` (t,);
+    """Roles of rows: `normal` (k,); `tangent` (t, 2), `bound` (t,): the row of their normal, `friction` (t,);
     `box` (b,), `limit` (b,).
     """
 
@@ -45,24 +45,24 @@ class Unsolved(Exception):
 
 
 def cone_forces(G: Array, c: Array, rows: Rows, nearly: float = 0.0) -> Array:
-    """λ (r,) for G (r, r), c (r,); `Unsolved` where none is found. nearly: how much, relative to the largest force, may
-    be left of the equations where they are not solved exactly.
+    """λ (r,) for G (r, r), c (r,); raises `Unsolved` if none is found. nearly: accepted residual, relative to the
+    largest force, of an inexact solution.
     """
     problem = _Problem(G, c, rows)
     none = np.zeros(len(c))
-    lam, y, rest = none, none.copy(), True    # all touch, and rest
+    lam, y, rest = none, none.copy(), True    # all closed and sticking
     y[rows.normal] = 1.0
     for turn in range(ROUNDS):
         last = np.inf
         for _ in range(NEWTON):
             lam = problem.newton(lam, y, rest)
             y = lam - problem.rho * (G @ lam + c)
-            left = problem.left(lam, y)
-            if left <= EXACT:
+            residual = problem.left(lam, y)
+            if residual <= EXACT:
                 return problem.clean(lam, y)
-            if left > 0.5 * last or rest:
+            if residual > 0.5 * last or rest:
                 problem.drop(lam, y)
-            last, rest = left, False
+            last, rest = residual, False
         lam = problem.sweeps(none.copy() if turn == 0 or not np.isfinite(lam).all() else lam, SWEEPS * (turn + 1))
         y = lam - problem.rho * (G @ lam + c)
     if problem.left(lam, y) <= nearly:
@@ -96,14 +96,14 @@ class _Problem:
         return float(np.abs(out).max()) / max(self.scale, float(np.abs(lam).max()))
 
     def drop(self, lam: Array, y: Array) -> None:
-        """Release, in y, the pushing contact that separates most (of four legs, three stand on uneven ground)."""
-        at = self.rows.normal[y[self.rows.normal] > 0.0]
-        apart = lam[at] - y[at]
-        if at.size and apart.max() > EXACT * self.scale:
-            y[at[np.argmax(apart)]] = -1.0
+        """Release, in y, the closed contact that separates most (on uneven ground, three of four legs stand)."""
+        normals = self.rows.normal[y[self.rows.normal] > 0.0]
+        apart = lam[normals] - y[normals]
+        if normals.size and apart.max() > EXACT * self.scale:
+            y[normals[np.argmax(apart)]] = -1.0
 
     def newton(self, lam: Array, y: Array, rest: bool) -> Array:
-        """The next λ: rows that rest have w = 0, the others lie on what bounds them. rest: all do."""
+        """The next λ: sticking rows have w = 0, the others lie on their bounds. rest: all rows stick."""
         rows, G, rho = self.rows, self.G, self.rho
         K, b = rho[:, None] * G, -rho * self.c
         free = rows.normal[y[rows.normal] <= 0.0]
@@ -140,8 +140,8 @@ class _Problem:
                                                                                      strict=True)]
         parts += [(list(pair), n, mu) for pair, n, mu in zip(rows.tangent, rows.bound, rows.friction, strict=True)]
         for _ in range(count):
-            for at, n, most in parts:
-                new = lam[at] - rho[at] * w[at]
+            for indices, n, most in parts:
+                new = lam[indices] - rho[indices] * w[indices]
                 if n == -1:
                     new = np.maximum(new, 0.0)
                 elif n == -2:
@@ -149,12 +149,12 @@ class _Problem:
                 else:
                     size, reach = np.hypot(*new), most * max(lam[n], 0.0)
                     new = new if size <= reach else new * (reach / size)
-                w += G[:, at] @ (new - lam[at])
-                lam[at] = new
+                w += G[:, indices] @ (new - lam[indices])
+                lam[indices] = new
         return lam
 
     def clean(self, lam: Array, y: Array) -> Array:
-        """Exact zeros where nothing touches."""
+        """Set forces of open contacts to exact zeros."""
         rows = self.rows
         lam[rows.normal] = np.where(y[rows.normal] > 0.0, np.maximum(lam[rows.normal], 0.0), 0.0)
         lam[rows.tangent[lam[rows.bound] == 0.0]] = 0.0

@@ -1,11 +1,10 @@
 """Contact modes of explicit integration: open, sliding or sticking, between events.
 
-Accelerations follow from the forces that Coulomb's law allows at each evaluation: of contacts that are closed, and of
-those at rest that may begin to slide. Letting go and breaking away are continuous in them, as rest and sliding have one
-coefficient of friction; what is not are events: a contact that closes, one that comes to rest, one that passes the end
-of its face. The step ends there (found to rounding), impacts act, modes are chosen anew, and the rest of the step
-follows: the order of the integrator holds between events and through them. Dry friction of joints and their stops are
-rows among those of the contacts.
+Accelerations follow at each evaluation from forces by Coulomb's law, of closed contacts and of sticking ones that may
+start to slide. Opening and breakaway are continuous, because sticking and sliding have one coefficient of friction.
+Events are discontinuous: a contact closes, comes to rest, or passes the edge of its face. The step ends at an event
+(located to rounding), impacts act, modes are updated, and the remaining step follows, which keeps the integrator's
+order. Dry friction of joints and stops are additional rows.
 """
 from __future__ import annotations
 
@@ -27,19 +26,19 @@ from .touching import Gaps, Touching
 
 Mask = NDArray[np.bool_]
 EffortLaw = Callable[[Array, Array, float], Array]
-TOUCH = 1e-14     # m: how deep a contact is where it closes
-CLOSED = 1e-10    # m: from which on it counts as closed
-STILL = 1e-9      # m/s: what slides slower rests
-LEAVING = 1e-10   # m/s: what comes apart faster lets go
-TURNS = 60        # of the search for one
-EVENTS = 150      # in one step
-PAUSE = 5         # steps without events after one with more
-EXACT = np.array([1e-14, 1e-11, 1e-12, 1e-11])    # by how much they may be late: gap, slip, face, joint; m and m/s
-STIFF = 1.0       # of the rate at which slow sliding turns to where it is driven, times the step
-TURN = 0.3        # of friction: the most of it across the way of slow sliding
-SMALL = 1e-9      # of the accelerations: what rests slides no faster
-STALE = 1e-8      # m: deeper than that a contact is not one that could close
-FARTHEST = 1.0    # rad or m: by how much friction alone may move a coordinate in a step before it is an impulse
+TOUCH = 1e-14     # m: depth of a contact at closing
+CLOSED = 1e-10    # m: gap below which a contact counts as closed
+STILL = 1e-9      # m/s: slip below which a contact rests
+LEAVING = 1e-10   # m/s: separation speed above which a contact opens
+TURNS = 60        # iterations of an event search
+EVENTS = 150      # largest number of events in one step
+PAUSE = 5         # steps by time stepping after a step with more events
+EXACT = np.array([1e-14, 1e-11, 1e-12, 1e-11])    # tolerances of events: gap, slip, face, joint; m and m/s
+STIFF = 1.0       # product of step and turning rate of the slip direction above which sliding is treated as slow
+TURN = 0.3        # largest share of friction across the direction of slow sliding
+SMALL = 1e-9      # relative acceleration below which a contact sticks
+STALE = 1e-8      # m: deeper contacts cannot close
+FARTHEST = 1.0    # rad or m: largest motion of a coordinate by friction in a step; more is an impulse
 
 
 class Mode(NamedTuple):
@@ -61,8 +60,8 @@ class Mode(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Result of an evaluation: forces (n, 3), in the contacts' axes at `q`; which contacts hold, which of these stick;
-    which joints are held.
+    """Result of an evaluation: forces (n, 3), in the contacts' axes at `q`; masks of closed contacts, of sticking ones,
+    and of held joints.
     """
 
     q: Array
@@ -87,8 +86,8 @@ class Events:
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw,
                 wrenches: Any) -> tuple[Array, Array] | None:
-        """The state h (s) after t; None where its events have no end, or its equations no solution."""
-        left = h
+        """The state h (s) after t; None for too many events, or equations without solution."""
+        remaining = h
         self._most = self._level(np.zeros(self.model.nv))
         self._rubs = self._most > 0.0
         self.impulses = []
@@ -97,17 +96,17 @@ class Events:
             return None
         try:
             for _ in range(EVENTS):
-                here = self.touching.at(q, v)
-                v, here = self._impact(q, v, here)
-                mode = self._mode(v, here)
-                end, gone = self._try(q, v, t, left, effort, wrenches, mode)
+                gaps = self.touching.at(q, v)
+                v, gaps = self._impact(q, v, gaps)
+                mode = self._mode(v, gaps)
+                end, gone = self._try(q, v, t, remaining, effort, wrenches, mode)
                 if not (gone > 0.0).any():
                     return self._settled(*end)
-                end, s = self._until(q, v, t, left, effort, wrenches, mode)
+                end, s = self._until(q, v, t, remaining, effort, wrenches, mode)
                 q, v = self._settled(*end)
                 t += s
-                left -= s
-                if left <= FINEST * h:
+                remaining -= s
+                if remaining <= FINEST * h:
                     v, _ = self._impact(q, v, self.touching.at(q, v))
                     return q, v
         except (Unsolved, RbdError):
@@ -116,7 +115,7 @@ class Events:
         return None
 
     def forget(self) -> None:
-        """The state was set from outside."""
+        """Reset after the state was set from outside."""
         self._pause, self.taken, self.impulses = 0, None, []
 
     # ---- modes
@@ -127,14 +126,14 @@ class Events:
         if not (closed & (rates < -LEAVING)).any():
             return v, here
         touching = self.touching
-        at = np.flatnonzero(closed)
-        v, p = impact(self._inverse(q), here.J[at], v, touching.friction[at], touching.restitution[at])
+        indices = np.flatnonzero(closed)
+        v, p = impact(self._inverse(q), here.J[indices], v, touching.friction[indices], touching.restitution[indices])
         full = np.zeros((touching.size, 3))
-        full[at] = p
+        full[indices] = p
         self.impulses.append((q, full))
         after = here.J[:, 0] @ v
         pinned = closed & (after < REST)
-        if rates[closed].min() > -REST and (pinned & (after > 0.0)).any():    # or slow ones pass it on for ever
+        if rates[closed].min() > -REST and (pinned & (after > 0.0)).any():    # avoids endless slow impacts
             _, v = touching.onto(q, v, pinned, np.zeros(touching.size, dtype=bool))
         return v, touching.at(q, v)
 
@@ -153,21 +152,21 @@ class Events:
                     np.zeros(len(closed), dtype=bool), np.zeros(len(closed)))
 
     def _ways(self, mode: Mode, J: Array) -> Array:
-        """Directions (n, 2) of sliding at the begin of the motion, in the axes of now, which jump between charts."""
+        """Initial directions of sliding (n, 2), in the present tangent axes, which jump between charts."""
         way = mode.way
         if (mode.sliding & self.touching.turns).any():
             way = way.copy()
             for i in np.flatnonzero(mode.sliding & self.touching.turns):
-                found = np.linalg.lstsq(J[i, 1:].T, mode.pull[i], rcond=None)[0]
-                way[i] = found / np.hypot(*found)
+                direction = np.linalg.lstsq(J[i, 1:].T, mode.pull[i], rcond=None)[0]
+                way[i] = direction / np.hypot(*direction)
         return way
 
     # ---- motion in one mode
 
     def _acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, mode: Mode, s: float) -> Array:
-        """Accelerations (nv,) within a motion of s (s); what is taken goes to `taken`.
+        """Accelerations (nv,) within a motion of s (s); forces and modes are stored in `taken`.
 
-        Of what slides slowly, friction along its way is that of the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
+        Friction of slow sliding: along the direction, as in the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
         """
         model, touching, constrained = self.model, self.touching, self._constrained
         tau = tau - mode.sign * self._level(v)
@@ -224,8 +223,8 @@ class Events:
         return a
 
     def _slow(self, q: Array, v: Array, tau: Array, wrenches: Any, mode: Mode, s: float) -> None:
-        """Which contacts slide slowly for a motion of s (s), into the mode; `Unsolved` where friction would stop them
-        in so small a part of it that no evaluation beyond that means anything.
+        """Mark slowly sliding contacts for a motion of s (s) in the mode; raises `Unsolved` if friction would stop them
+        within too small a part of it.
         """
         self._acceleration(q, v, tau, wrenches, mode, s)
         assert self.taken is not None
@@ -239,8 +238,8 @@ class Events:
 
     def _try(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
              mode: Mode) -> tuple[tuple[Array, Array], Array]:
-        """The state after s (s) in this mode; and how far beyond each event is, positive where it
-        is passed, in what counts as exact.
+        """The state after s (s) in this mode, and the excess of each event, positive if passed, in units of its
+        tolerance.
         """
         nodes = iter((0.0, 0.5, 0.5, 1.0))
 
@@ -260,17 +259,17 @@ class Events:
 
     def _until(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
                mode: Mode) -> tuple[tuple[Array, Array], float]:
-        """The state just after the first event, by false position (Illinois) and bisection, and when it is."""
+        """The state just after the first event, by false position (Illinois) and bisection, and its time."""
         end, state, gone = first_event(
             lambda at: self._try(q, v, t, at, effort, wrenches, mode), s, TURNS, 20, 1.0)
-        self._try(q, v, t, end, effort, wrenches, mode)    # forces of the end
+        self._try(q, v, t, end, effort, wrenches, mode)    # forces at the end
         q, v = state
         v = v.copy()
         v[gone[3 * self.touching.size:] > 0.0] = 0.0
         return (q, v), end
 
     def _settled(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """The state without what rounding and the integrator's error leave at contacts that hold."""
+        """The state without drift at closed contacts and held joints."""
         taken = self.taken
         assert taken is not None
         if taken.held.any():

@@ -12,13 +12,13 @@ from ...model.robot_model import RobotModel
 from ..constrained_motion import ConstrainedMotion
 from .cones import Rows, Unsolved, cone_forces
 
-REST = 1e-6       # m/s: slower impacts do not bounce, which ends the series of ever smaller bounces
-HALVINGS = 12     # of the share of restitution that loses energy
-ROUNDING = 1e-13  # of the energies that cancel: restitution 1 loses none
+REST = 1e-6       # m/s: slower impacts do not bounce, which ends infinite series of bounces
+HALVINGS = 12     # bisections of the share of restitution without energy gain
+ROUNDING = 1e-13  # relative tolerance of energy, for restitution 1
 
 
 def inverse_inertia(model: RobotModel, constrained: ConstrainedMotion | None) -> Callable[[Array], Array]:
-    """A function from q to the velocities (nv, nv) that unit impulses give, through the constraints."""
+    """A function from q to the inverse inertia (nv, nv), with constraints."""
     def inverse(q: Array) -> Array:
         W = inverse_mass_matrix(model, q)
         W = 0.5 * (W + W.T)
@@ -29,22 +29,22 @@ def inverse_inertia(model: RobotModel, constrained: ConstrainedMotion | None) ->
 
 
 def contact_rows(friction: Array, sliding: NDArray[np.bool_], limit: Array) -> tuple[Array, Rows]:
-    """Which of the rows (n, x, y of each of k contacts, flat, then boxes of these limits) have a force of their own,
-    as indices, and what they are there: contacts that slide, or without friction, have a normal alone.
+    """Indices of the independent rows (n, x, y of each of k contacts, flat, then boxes of these limits), and their
+    roles: sliding and frictionless contacts have a normal row only.
     """
-    own: list[int] = []
+    indices: list[int] = []
     normal, tangent, bound = [], [], []
     for i, (mu, slides) in enumerate(zip(friction, sliding, strict=True)):
-        normal.append(len(own))
-        own.append(3 * i)
+        normal.append(len(indices))
+        indices.append(3 * i)
         if mu > 0.0 and not slides:
-            tangent.append([len(own), len(own) + 1])
+            tangent.append([len(indices), len(indices) + 1])
             bound.append(normal[-1])
-            own += [3 * i + 1, 3 * i + 2]
-    boxes = np.arange(len(own), len(own) + len(limit))
-    own += range(3 * len(friction), 3 * len(friction) + len(limit))
+            indices += [3 * i + 1, 3 * i + 2]
+    boxes = np.arange(len(indices), len(indices) + len(limit))
+    indices += range(3 * len(friction), 3 * len(friction) + len(limit))
     rubs = (friction > 0.0) & ~sliding
-    return np.array(own, dtype=np.intp), Rows(
+    return np.array(indices, dtype=np.intp), Rows(
         np.array(normal, dtype=np.intp), np.array(tangent, dtype=np.intp).reshape(-1, 2),
         np.array(bound, dtype=np.intp), friction[rubs], boxes, limit)
 
@@ -53,27 +53,26 @@ def impact(W: Array, J: Array, v: Array, friction: Array, bounce: Array) -> tupl
     """Velocities (nv,) after the impact of k closed contacts, and its impulses (k, 3).
 
     W (nv, nv): inverse inertia; J (k, 3, nv); v (nv,) before; bounce (k,): restitution of each. Newton's law of
-    restitution with Coulomb's law for the impulses and the velocities after it (`Unsolved` where there are none): with
-    restitution 0 that takes energy in any case. Where friction would let restitution add some, there is as much less
-    of it.
+    restitution with Coulomb's law for impulses and velocities after the impact (raises `Unsolved` without a solution);
+    dissipative for restitution 0. Restitution is reduced if it would add energy by friction.
     """
-    own, rows = contact_rows(friction, np.zeros(len(friction), dtype=bool), np.zeros(0))
-    A = J.reshape(-1, J.shape[-1])[own]
+    indices, rows = contact_rows(friction, np.zeros(len(friction), dtype=bool), np.zeros(0))
+    A = J.reshape(-1, J.shape[-1])[indices]
     G = A @ W @ A.T
     rates = A @ v
-    aim = np.zeros(len(own))
+    aim = np.zeros(len(indices))
     before = rates[rows.normal]
     aim[rows.normal] = np.where(before < -REST, bounce * np.minimum(before, 0.0), 0.0)
     p = impulses(G, rates, aim, rows)
-    found = np.zeros(3 * len(friction))
-    found[own] = p
-    return v + W @ (A.T @ p), found.reshape(-1, 3)
+    result = np.zeros(3 * len(friction))
+    result[indices] = p
+    return v + W @ (A.T @ p), result.reshape(-1, 3)
 
 
 def impulses(G: Array, rates: Array, aim: Array, rows: Rows, nearly: float = 0.0) -> Array:
     """Impulses under which `rates + G p + aim` obeys the laws of contact and friction: `cone_forces`.
 
-    Negative aims are those of restitution: less of it where it would add kinetic energy, or leave no solution.
+    Negative aims are those of restitution, reduced if it would add kinetic energy, or if there is no solution.
     """
     bounce = np.minimum(aim, 0.0)
 

@@ -18,13 +18,13 @@ from .records import ContactState
 from .stepping import Stepping
 from .touching import Touching
 
-RESTS = 1e-7      # m/s: what slides slower is called sticking
+RESTS = 1e-7      # m/s: slip below which the state is "sticking"
 
 
 class SimulatedContacts:
-    """Contacts of one simulator; level: dry friction (nv,) of its joints at velocities. explicit: whether it
-    integrates by RK4, with events (`events`), and in steps (`stepping`) only where these have no end. touched:
-    whether contacts had a part in the last step.
+    """Contacts of one simulator; level: dry friction (nv,) of its joints at velocities. explicit: whether RK4 with
+    events (`events`) is used, with time stepping (`stepping`) as fallback for too many events. touched: whether
+    contacts acted in the last step.
     """
 
     def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
@@ -42,9 +42,9 @@ class SimulatedContacts:
         nothing = np.zeros((self._touching.size, 3))
         self._stepping.force = self._stepping.impulse = nothing
         q = self._touching.start(q, v)
-        here = self._touching.at(q, v)
-        self._closed = (here.gap < CLOSED) & (here.margin > 0.0)
-        self._stepping.slip = np.hypot(*(here.J[:, 1:] @ v).T)
+        gaps = self._touching.at(q, v)
+        self._closed = (gaps.gap < CLOSED) & (gaps.margin > 0.0)
+        self._stepping.slip = np.hypot(*(gaps.J[:, 1:] @ v).T)
         self._at = q
         return q, v
 
@@ -57,11 +57,11 @@ class SimulatedContacts:
         self.touched = True
         if events is not None:
             damping = self._model.damping
-            found = events.advance(q, v, t, h, lambda q, v, t: effort(q, v, t) - damping * v, wrenches)
-            self._by_events = found is not None
-            if found is not None and events.taken is not None:
+            state = events.advance(q, v, t, h, lambda q, v, t: effort(q, v, t) - damping * v, wrenches)
+            self._by_events = state is not None
+            if state is not None and events.taken is not None:
                 self._closed, self._at = events.taken.holds, events.taken.q
-                return found
+                return state
         elif not stepping.closed(q, v):
             end = free()
             if stepping.free_of_contact(*end, h):
@@ -83,18 +83,18 @@ class SimulatedContacts:
         touching, events = self._touching, self._events
         slip = np.hypot(*(touching.at(q, v).J[:, 1:] @ v).T) if self._by_events else self._stepping.slip
         rests = (slip < RESTS) & (touching.friction > 0.0)
-        found = []
+        result = []
         for i, name in enumerate(touching.names):
             point, axes, gap = touching.place(i, q)
             if self._by_events and events is not None:
                 force = np.zeros(3) if events.taken is None else self._turned(i, self._at, events.taken.force)
-                impulse = sum((self._turned(i, at, p) for at, p in events.impulses), np.zeros(3))
+                impulse = sum((self._turned(i, position, p) for position, p in events.impulses), np.zeros(3))
             else:
                 force, impulse = (self._turned(i, self._at, x) for x in (self._stepping.force, self._stepping.impulse))
             state = "open" if not self._closed[i] else "sticking" if rests[i] else "sliding"
-            found.append(ContactState(name, state, point, axes[:, 2].copy(), force, impulse, gap))
-        return tuple(found)
+            result.append(ContactState(name, state, point, axes[:, 2].copy(), force, impulse, gap))
+        return tuple(result)
 
     def _turned(self, i: int, q: Array, force: Array) -> Array:
-        """The world axes' components of a force of contact i at q."""
+        """A force of contact i at q in world axes."""
         return self._touching.place(i, q)[1] @ force[i, [1, 2, 0]] if force[i].any() else np.zeros(3)

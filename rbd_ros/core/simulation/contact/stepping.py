@@ -1,9 +1,8 @@
 """Time stepping of contacts by impulses (Moreau 1988): any step length, order 1, dissipative.
 
 A step of the variational integrator without contacts, friction and stops comes first; impulses at its end then make the
-velocity obey Signorini's, Newton's and Coulomb's laws. What presses acts evenly over the step, so that a body at rest
-stays where it was to rounding, and nothing creeps; what hits acts at the end and keeps momentum. What is left of gaps
-is projected away.
+velocity obey Signorini's, Newton's and Coulomb's laws. Forces of closed contacts act evenly over the step, so that a
+body at rest does not creep; impacts act at the end and conserve momentum. Remaining gap errors are projected away.
 """
 from __future__ import annotations
 
@@ -23,8 +22,8 @@ from .events import STALE, STILL, Mask
 from .impacts import contact_rows, impulses, inverse_inertia
 from .touching import Gaps, Touching
 
-ADDED = 10       # times that contacts are added to those of a step
-NEARLY = 1e-3    # of the largest impulse: what one step may leave where Newton's method ends in a circle
+ADDED = 10       # largest number of additions of contacts in a step
+NEARLY = 1e-3    # accepted residual, relative to the largest impulse, if Newton's method cycles
 
 
 class Stepping:
@@ -42,17 +41,17 @@ class Stepping:
 
     def free_of_contact(self, q: Array, v: Array, h: float) -> bool:
         """Whether a step to (q, v) from one without closed contacts stays free of contact."""
-        here = self.touching.at(q, v)
-        return not ((here.gap <= 0.0) & (here.margin > 0.0) & (here.gap > -STALE - 2.0 * h * np.abs(
-            here.J[:, 0] @ v))).any()
+        gaps = self.touching.at(q, v)
+        return not ((gaps.gap <= 0.0) & (gaps.margin > 0.0) & (gaps.gap > -STALE - 2.0 * h * np.abs(
+            gaps.J[:, 0] @ v))).any()
 
     def closed(self, q: Array, v: Array) -> bool:
-        """Whether a contact is closed at the begin of a step."""
-        here = self.touching.at(q, v)
-        return bool(((here.gap <= STALE) & (here.gap > -STALE) & (here.margin > 0.0)).any())
+        """Whether a contact is closed at the start of a step."""
+        gaps = self.touching.at(q, v)
+        return bool(((gaps.gap <= STALE) & (gaps.gap > -STALE) & (gaps.margin > 0.0)).any())
 
     def advance(self, q: Array, v: Array, h: float, tau: Array, wrenches: Any) -> tuple[Array, Array]:
-        """The state after h (s) under the effort tau (nv,) besides damping and dry friction."""
+        """The state after h (s) under the effort tau (nv,), damping and dry friction."""
         touching = self.touching
         self._free.forget()
         try:
@@ -83,12 +82,14 @@ class Stepping:
             if closed.any():
                 q1, _ = touching.onto(q1, v1, closed, np.zeros(len(closed), dtype=bool), moving=False)
         except RbdError:
-            pass    # gaps that cannot be closed at once: those of the next step are
+            pass    # gaps that cannot be closed now are closed in the next step
         return (q1, v1) if self._constrained is None else self._constrained.back(q1, v1)
 
     def _solved(self, W: Array, free: Array, here: Gaps, at: Any, aim: Array, h: float,
                 hits: Mask) -> tuple[Array, Array, Array]:
-        """Velocities after the impulses, those (n, 3), and what velocities (nv,) come of those that only press."""
+        """Velocities after the impulses, the impulses (n, 3), and the velocity change (nv,) by those of closed
+        contacts.
+        """
         nv, mu = self.model.nv, self.touching.friction[at]
         limit = h * self._level(free)
         rubs = np.flatnonzero(limit > 0.0)

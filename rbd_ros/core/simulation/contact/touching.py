@@ -24,13 +24,13 @@ from ...model.surfaces.unilateral import UnilateralContact
 from ..bounds import Bounds
 
 Mask = NDArray[np.bool_]
-EDGE = 1e-6       # m: what is beside a face by less still touches it, as boxes of one size that are stacked
-DEEPEST = 1e-3    # m: of a start, moved out; deeper is an error
+EDGE = 1e-6       # m: tolerance at the edge of a face, for stacked boxes of equal size
+DEEPEST = 1e-3    # m: largest initial overlap, which is removed; more is an error
 
 
 class Gaps(NamedTuple):
-    """Of n contacts, stops among them: `gap` (n,); `margin` (n,): how far inside the end of its face the contact is,
-    infinite where that has none; `J` (n, 3, nv): rows normal, tangent_x and tangent_y; `bias` (n, 3): J̇ v.
+    """n contacts, including stops: `gap` (n,); `margin` (n,): distance of the contact from the edge of its face, inside
+    positive, infinite without an edge; `J` (n, 3, nv): rows normal, tangent_x and tangent_y; `bias` (n, 3): J̇ v.
     """
 
     gap: Array
@@ -40,7 +40,7 @@ class Gaps(NamedTuple):
 
 
 class Touching:
-    """Contacts and, behind them, stops of a model; friction, restitution (n,). turns (n,): axes jump between charts."""
+    """Contacts, followed by stops, of a model; friction, restitution (n,). turns (n,): axes jump between charts."""
 
     def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
                  constraints: ConstraintSet | None) -> None:
@@ -68,7 +68,7 @@ class Touching:
                               + [False] * len(stops))
         faces = [(i, contact.first, contact.second) for i, contact in enumerate(self.contacts)
                  if isinstance(contact.first, Plane) and contact.first.size is not None]
-        self._faces = [i for i, _, _ in faces]    # which contacts have a face with an end
+        self._faces = [i for i, _, _ in faces]    # contacts with a bounded face
         self._face = np.array([self._index(face) for _, face, _ in faces], dtype=np.intp)
         self._face_frame = np.array([face.frame for _, face, _ in faces])
         self._half = 0.5 * np.array([face.size for _, face, _ in faces], dtype=float)
@@ -92,8 +92,8 @@ class Touching:
         return Gaps(gap, margin, np.concatenate([values[:, :, :nv], self._stop_rows]), bias)
 
     def onto(self, q: Array, v: Array, closed: Mask, stuck: Mask, moving: bool = True) -> tuple[Array, Array]:
-        """The state next to (q, v) at which these contacts are closed, and stuck ones do not slide, besides the
-        constraints; moving: velocities, too (mass-weighted).
+        """The state projected to closed contacts, sticking contacts without slip, and constraints; moving: velocities,
+        too (mass-weighted).
         """
         key = closed.tobytes(), stuck.tobytes()
         if key not in self._sets:
@@ -107,22 +107,22 @@ class Touching:
             if len(self._sets) > 100:
                 self._sets.clear()
             self._sets[key] = ConstraintSet(parts)
-        found = project(self.model, self._sets[key], q, v, mass_weighted=True)
-        return found.q, found.v if moving else v
+        projected = project(self.model, self._sets[key], q, v, mass_weighted=True)
+        return projected.q, projected.v if moving else v
 
     def start(self, q: Array, v: Array) -> Array:
-        """Positions without overlap: a little of it is moved out, much is an error that names the contact."""
-        here = self.at(q, v)
-        deep = (here.gap < 0.0) & (here.margin > 0.0)
+        """Positions without overlap: small overlaps are removed, a large one raises an error naming the contact."""
+        gaps = self.at(q, v)
+        deep = (gaps.gap < 0.0) & (gaps.margin > 0.0)
         for i, name in enumerate(self.names):
-            if deep[i] and here.gap[i] < -DEEPEST and np.isinf(here.margin[i]):
+            if deep[i] and gaps.gap[i] < -DEEPEST and np.isinf(gaps.margin[i]):
                 raise RbdError(f"contact '{name}' of model '{self.model.name}': the {self.contacts[i].first} and the "
-                               f"{self.contacts[i].second} overlap by {-here.gap[i]:.3g} m at the start")
-        deep &= here.gap >= -DEEPEST
+                               f"{self.contacts[i].second} overlap by {-gaps.gap[i]:.3g} m at the start")
+        deep &= gaps.gap >= -DEEPEST
         return self.onto(q, v, deep, np.zeros(self.size, dtype=bool), False)[0] if deep.any() else q
 
     def place(self, i: int, q: Array) -> tuple[Array, Array, float]:
-        """Of contact i: the point (3,) of the second surface, axes (3, 3) with the normal last, in the world; gap."""
+        """Point (3,) of contact i on the second surface, axes (3, 3) with the normal last, in the world; gap."""
         first, second = self.contacts[i].first, self.contacts[i].second
         poses = forward_kinematics(self.model, q)
         if first.kind == PLANE and second.kind == SPHERE:
@@ -134,11 +134,11 @@ class Touching:
         return T[:3, :3] @ touch.point_2 + T[:3, 3], T[:3, :3] @ touch.axes, touch.gap
 
     def _link(self, poses: Array, surface: Surface) -> Array:
-        at = self._index(surface)
-        return np.eye(4) if at < 0 else np.asarray(poses[at])
+        index = self._index(surface)
+        return np.eye(4) if index < 0 else np.asarray(poses[index])
 
     def _index(self, surface: Surface) -> int:
-        """Of the surface's link among the bodies; −1: the world."""
+        """Index of the surface's link among the bodies; −1: the world."""
         return -1 if surface.link == WORLD and WORLD not in self.model.body_names else self.model.body_index(
             surface.link)
 

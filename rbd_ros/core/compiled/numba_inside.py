@@ -1,64 +1,30 @@
 """Uses of numba internals without a public interface: each with its reason and its fallback.
 
-Here calls, types and the cache; in `numba_linking` how compiled functions come together. Seen in numba 0.68.1 and
-0.61.2; `keep` in 0.59 and later. Another version has to be looked at.
+Here calls, types and the cache; in `linking` how compiled functions come together. Seen in numba 0.68.1 and
+0.61.2; `cache_in` in 0.59 and later. Another version has to be looked at.
 
 | here | in numba | without it |
 |---|---|---|
 | `BARE` | the option `_nrt` of `njit` | kernels count references to arrays, which costs as much as their arithmetic |
-| `refuse_at_once` | `Dispatcher._search_new_conversions`, `_explain_matching_error` | a call with a list or with integers spends 60 µs on a message that nobody reads before it is looked at |
-| `keep` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `Dispatcher._cache` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
+| `cache_in` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `_cache` of dispatchers and of `CFunc` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
 | `Cache.load_overload` | that of `FunctionCache`, its `_load_overload`, and `rtsys.initialize` | the first kernel that a process loads takes 0.15 s longer: numba prepares for compiling |
-| `tell_arrays_apart` | the fingerprints of `_typeof.cpp`, which say nothing of the order of bytes | after an array that is not aligned, one in the other order of bytes is taken as if it were in this one: wrong numbers |
 | `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
 | `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to see whether they are there | the first result of a process takes 0.2 s longer |
 | `call_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
-| `UNTYPED` | `numba.core.errors.NumbaError`, raised for arguments that numba has no type for, such as an empty list | an error of numba instead of one that names the input |
 """    # noqa: E501
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from .numba_import import numba    # first: it imports numba lightly
-import numpy as np
 from llvmlite import ir
-from numba.core import cpu, errors, types
+from numba.core import cpu, types
 from numba.extending import intrinsic
 
-UNTYPED: type[Exception] = errors.NumbaError
 # Such code may neither allocate nor return an array (test/test_kernels.py).
 BARE: dict[str, Any] = {"_nrt": False} if hasattr(cpu.CPUTargetOptions, "_nrt") else {}
-
-
-def refuse_at_once(dispatcher: Any, refuse: Callable[..., NoReturn]) -> None:
-    """Let a dispatcher that compiles nothing any more call `refuse` for other argument types, and do nothing else."""
-    dispatcher._search_new_conversions = lambda *arguments, **keywords: False
-    dispatcher._explain_matching_error = refuse
-
-
-_apart: list[bool] = []    # of this process
-
-
-def tell_arrays_apart(dispatcher: Any, count: int) -> None:
-    """Let numba see arrays with bytes in the other order before any whose numbers are not aligned, once per process.
-
-    It finds the type of such arguments once, and again by a fingerprint that does not have the order of bytes. After an
-    array that is not aligned, which it takes, it would take one in the other order, and compute nonsense. After one in
-    the other order, for which it has no type, it refuses both. count: of the dispatcher's arguments.
-    """
-    if _apart:
-        return
-    _apart.append(True)
-    for kind, axes, writable, step in itertools.product((np.float64, np.int64), (1, 2, 3), (True, False), (1, -1)):
-        for order in ("C", "F"):
-            array = np.zeros((2,) * axes, np.dtype(kind).newbyteorder(), order=order)[::step]
-            array.flags.writeable = writable
-            with suppress(TypeError, UNTYPED):
-                dispatcher(*(array,) * count)
 
 
 def is_kept(name: str, folder: Path) -> bool:
@@ -66,17 +32,17 @@ def is_kept(name: str, folder: Path) -> bool:
     return any(folder.glob(f"*.{name}-*.nbc"))
 
 
-def keep(dispatcher: Any, folder: Path) -> None:
-    """Let a dispatcher find and leave its machine code in a folder, if that is writable.
+def cache_in(function: Callable[..., Any], folder: Path) -> Any:
+    """A cache of numba that finds and leaves the machine code of a function in a folder.
 
-    The folder stands for the sources: see `kernel_cache`. A numba without these classes uses a cache of its own.
+    The folder stands for the sources: see `cache`. A numba without these classes uses a cache of its own.
     """
     try:
         from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
         from numba.core.runtime import rtsys
     except ImportError:
-        dispatcher.enable_caching()
-        return
+        from numba.core.caching import FunctionCache
+        return FunctionCache(function)
     known = hasattr(rtsys, "initialize") and all(
         hasattr(FunctionCache, name) for name in ("_load_overload", "_guard_against_spurious_io_errors"))
 
@@ -116,7 +82,7 @@ def keep(dispatcher: Any, folder: Path) -> None:
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(signature, context)
 
-    dispatcher._cache = Cache(dispatcher.py_func)
+    return Cache(function)
 
 
 def version() -> str:

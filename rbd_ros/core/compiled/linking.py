@@ -179,4 +179,5 @@ class _WithMachineCode(compiler.Compiler):    # type: ignore[misc]
         return super().define_pipelines()
 
 
-ENTRY: dict[str, Any] = {"pipeline_class": _WithMachineCode, "no_cfunc_wrapper": True} if KNOWN else {}
+ENTRY_PIPELINE: dict[str, Any] = {"pipeline_class": _WithMachineCode} if KNOWN else {}
+ENTRY: dict[str, Any] = {**ENTRY_PIPELINE, "no_cfunc_wrapper": True} if KNOWN else {}

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .compile import COMPILED
+from .kernel import COMPILED
 
 if COMPILED:
-    from . import numba_inside, numba_linking
+    from . import linking, numba_inside
 
 
 def exact(function: Callable[..., Any]) -> Any:
     """A `kernel` without fused products."""
     if not COMPILED:
         return function
-    return numba_linking.Callee(function, {"forceinline": True, "error_model": "numpy", **numba_inside.BARE})
+    return linking.Callee(function, {"forceinline": True, "error_model": "numpy", **numba_inside.BARE})

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from .compile import ENTRIES, Entry
-from .kernel_cache import dependencies, is_writable, prune
+from .cache import dependencies, is_writable, prune
+from .entry import ENTRIES, Entry
 
 _Compiled = tuple[tuple[str, str], float]    # module and name of an entry, s it took
 
@@ -64,8 +64,8 @@ def compile_all(report: Callable[[str], None] | None = None) -> float:
 
 def know_all() -> None:
     """Import every module of the library, so that all entry points are known."""
-    folder = Path(__file__).parent
-    for module in pkgutil.walk_packages([str(folder)], f"{__package__}."):
+    folder, package = Path(__file__).parents[1], __package__.rpartition(".")[0]
+    for module in pkgutil.walk_packages([str(folder)], f"{package}."):
         importlib.import_module(module.name)
 
 

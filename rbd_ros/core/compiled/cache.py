@@ -17,13 +17,12 @@ import re
 import shutil
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
-from .errors import RbdWarning
+from ..errors import warn
 
-_CORE = Path(__file__).parent
+_CORE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE)
 KEPT = 8    # versions of each module
 
@@ -138,9 +137,9 @@ def is_own(folder: Path) -> bool:
         why = next(filter(None, [*map(_written_by_others, _down_to(folder)),
                                  *(_written_by_others(file, open_to) for file in within)]), "")
         if why:
-            warnings.warn(f"the cache of machine code is not used: {why}, so that it may hold code of others, which "
-                          "would run as you. Delete it, or `chmod -R go-w` it if you trust what is there, or set "
-                          "RBD_CACHE_DIR to a folder of your own", RbdWarning, stacklevel=2)
+            warn(f"the cache of machine code is not used: {why}, so that it may hold code of others, which would run as "
+                 "you. Delete it, or `chmod -R go-w` it if you trust what is there, or set RBD_CACHE_DIR to a folder of "
+                 "your own")
         elif not folder.is_dir():    # still to be made, perhaps by somebody else
             return True
         _OWN[folder] = not why

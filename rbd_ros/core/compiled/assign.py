@@ -5,7 +5,7 @@ pair of dimensions. Here nothing is checked: callers see to it that `to` is at l
 """
 from __future__ import annotations
 
-from .compile import kernel
+from .kernel import kernel
 
 
 @kernel

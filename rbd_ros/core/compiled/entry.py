@@ -1,0 +1,133 @@
+"""`@entry`: entry points of the compiled library, each compiled for one signature and cached per user (`cache`).
+
+An entry is called with arrays of exactly the types of its signature, in C order where that says so, aligned and
+writable; anything else is a `TypeError`. Machine code is called by the extension `_door`. Without the extension numba
+calls it, behind checks in Python; without numba the plain function runs, behind the same checks.
+"""
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .cache import folder_of, is_own, prepare
+from .kernel import BARE, COMPILED, OPTIONS
+
+EXTENSION: Any = None    # the module `_door`, of the same name in C
+if COMPILED:
+    from . import calling, numba_inside
+    with contextlib.suppress(ImportError):    # built where there is a C compiler
+        EXTENSION = import_module(f"{__package__}._door")
+
+UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)    # raised for unvalidated arguments
+ENTRIES: list[Entry] = []    # all that are known
+
+
+class Argument(NamedTuple):
+    """Of an entry: an array of this type with so many axes, or a number (0). order: C, or A (any strides)."""
+
+    type: str
+    axes: int
+    order: str
+
+
+class Entry:
+    """An entry point of the compiled library: compiled, or loaded from the cache, ahead or at its first call."""
+
+    def __init__(self, function: Callable[..., Any], signature: str, options: dict[str, Any]) -> None:
+        self.name, self.module = function.__name__, function.__module__
+        self.python = function
+        self.signature = signature
+        self.result, _, rest = signature.partition("(")
+        self.arguments = tuple(
+            Argument(kind, axes.count(",") + 1 if axes else 0, "A" if axes and "::1" not in axes else "C")
+            for kind, axes in re.findall(r"(\w+)(\[[^]]*\])?", rest))
+        self._releases = options.get("nogil", False)
+        self._options = options | OPTIONS
+        self._code: Any = None    # machine code, which lives as long as this
+        self.call: Callable[..., Any] = self._first_call if COMPILED else _strict(function, self.arguments)
+        ENTRIES.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.call(*arguments)
+
+    def _first_call(self, *arguments: Any) -> Any:
+        self.compile()
+        return self.call(*arguments)
+
+    def cached(self) -> bool:
+        """Whether machine code for this entry lies in the cache."""
+        if not COMPILED:
+            return False
+        name = self.name + calling.AT_ADDRESS if EXTENSION else self.name
+        return numba_inside.is_kept(name, folder := folder_of(self.module)) and is_own(folder)
+
+    def compile(self) -> None:
+        """Compile, or load from the cache."""
+        if not COMPILED or self.call != self._first_call:
+            return
+        folder = None
+        with contextlib.suppress(RuntimeError, OSError):    # no writable cache: compile in each process
+            if prepare(folder_of(self.module)):
+                folder = folder_of(self.module)
+        if not self.cached() and sys.stderr is not None and sys.stderr.isatty():
+            print(f"rbd_ros: compiling {self.name} (once; `rbd compile` does all ahead) …", file=sys.stderr, flush=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", calling.SLOW)
+            if EXTENSION:
+                self._code = calling.code_at_address(self.python, self.signature, self._options, folder)
+                codes = "".join(f"{calling.CODES[each.type]}{each.axes}{each.order}" for each in self.arguments)
+                self.call = EXTENSION.Kernel(self._code.address, codes, calling.CODES[self.result], self._releases,
+                                             self._code)
+            else:
+                self._code = calling.dispatcher(self.python, self.signature, self._options, folder)
+                self.call = _strict(self._code, self.arguments)
+
+    @property
+    def address(self) -> int:
+        """Address of the machine code: `int64_t f(int64_t *words)`, see `_door`."""
+        self.compile()
+        return int(self._code.address)
+
+
+def _strict(function: Callable[..., Any], expected: tuple[Argument, ...]) -> Callable[..., Any]:
+    """The function, rejecting arrays of other types, dimensions or layouts."""
+    arrays = [(i, np.dtype(each.type.replace("boolean", "bool")), each.axes, each.order == "C")
+              for i, each in enumerate(expected) if each.axes]
+
+    def call(*arguments: Any) -> Any:
+        for i, kind, axes, contiguous in arrays:
+            array = arguments[i]
+            if array.dtype != kind or array.ndim != axes or (COMPILED and not (
+                    array.flags.carray if contiguous else array.flags.behaved)):
+                raise TypeError("no compiled version for these argument types")
+        return function(*arguments)
+
+    return call
+
+
+def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]], Entry]:
+    """Decorator for an entry point with numba `signature`, e.g. `"int64(float64[::1], float64[::1])"`.
+
+    nogil: release the interpreter's lock during calls.
+    """
+    return lambda function: Entry(function, signature, {"nogil": nogil})
+
+
+def quick_entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]], Entry]:
+    """Decorator for an entry point that, like a kernel, neither allocates nor returns an array: a call takes less time.
+
+    With the interpreter's lock, so that one workspace serves all calls (`RobotModel._work`), unless `nogil`.
+    """
+    return lambda function: Entry(function, signature, {"nogil": nogil, **BARE})
+
+
+def is_cached() -> bool:
+    """Whether all known entries are in the cache, for these sources and this machine."""
+    return all(item.cached() for item in ENTRIES)
