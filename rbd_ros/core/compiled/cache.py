@@ -137,9 +137,9 @@ def is_own(folder: Path) -> bool:
         why = next(filter(None, [*map(_written_by_others, _down_to(folder)),
                                  *(_written_by_others(file, open_to) for file in within)]), "")
         if why:
-            warn(f"the cache of machine code is not used: {why}, so that it may hold code of others, which would run as "
-                 "you. Delete it, or `chmod -R go-w` it if you trust what is there, or set RBD_CACHE_DIR to a folder of "
-                 "your own")
+            warn(f"the cache of machine code is not used: {why}, so that it may hold code of others, which would run "
+                 "as you. Delete it, or `chmod -R go-w` it if you trust what is there, or set RBD_CACHE_DIR to a "
+                 "folder of your own")
         elif not folder.is_dir():    # still to be made, perhaps by somebody else
             return True
         _OWN[folder] = not why

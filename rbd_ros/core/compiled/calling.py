@@ -90,7 +90,7 @@ def code_at_address(python: Callable[..., Any], signature: str, options: dict[st
     name = python.__name__ + AT_ADDRESS
     body = FunctionType(template.__code__, {
         "function": linking.Callee(python, options), "arguments": _reader(kinds)}, name)
-    body.__qualname__, body.__module__ = python.__qualname__ + AT_ADDRESS, python.__module__    # names files of the cache
+    body.__qualname__, body.__module__ = python.__qualname__ + AT_ADDRESS, python.__module__    # of the cache's files
     returned = types.float64 if result is types.float64 else types.int64
     code: Any = ccallback.CFunc(body, ((_WORDS,), returned), {}, {"nopython": True, **_without_lock(options)},
                            **linking.ENTRY_PIPELINE)

@@ -64,22 +64,22 @@ def center(H):
 @routine
 def inverted(A):
     """A⁻¹ (n, n); NaN where A is singular: an error would not leave compiled code."""
-    result = np.full_like(A, np.nan)
+    result = np.empty_like(A)
     try:
         result = np.linalg.inv(A)
-    except Exception:    # noqa: BLE001, S110 (numba knows no other)
-        pass
+    except Exception:    # of no other class for numba
+        result[:] = np.nan
     return result
 
 
 @routine
 def solved_for(A, b):
     """A⁻¹ b (n,), NaN where A is singular."""
-    result = np.full_like(b, np.nan)
+    result = np.empty_like(b)
     try:
         result = np.linalg.solve(A, b)
-    except Exception:    # noqa: BLE001, S110
-        pass
+    except Exception:
+        result[:] = np.nan
     return result
 
 

@@ -75,8 +75,8 @@ def warn_of_gap(model: RobotModel, constraints: ConstraintSet, q: Array, value: 
         at = np.unravel_index(int(np.argmax(f)), f.shape)
         where = f"state {at[0]}: " if f.ndim == 2 else ""
         warn(f"constraints: {where}the state does not meet them: {constraints.labels[at[-1]]} is off by {f.max():.3g} "
-             "(m or rad). `project(model, constraints, q, v)` is a state that does, `baumgarte=` leads there. Said once "
-             "per ConstraintSet")
+             "(m or rad). `project(model, constraints, q, v)` is a state that does, `baumgarte=` leads there. Said "
+             "once per ConstraintSet")
 
 
 def constraint_values(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
