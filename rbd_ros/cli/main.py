@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .. import __version__
 from ..core.errors import RbdError
 from ..streams import be_quiet, flush
-from .files.robot import parsed
+from .files.robot import packages_of, parsed
 
 # name → (module with `add_arguments` and `run`, help)
 COMMANDS = {
@@ -61,7 +61,8 @@ def _run(given: list[str]) -> int:
             robot = bool(command.get_default("has_robot"))
     namespace = parsed(parser, given, robot)
     try:
-        return int(namespace.run(namespace))
+        with packages_of(namespace):
+            return int(namespace.run(namespace))
     except RbdError as error:
         print(f"rbd {namespace.command}: {error}", file=sys.stderr)
         return 1

@@ -14,6 +14,7 @@ from ..core.errors import RbdError, unknown_name
 from ..core.lie.so3 import from_rpy
 from ..core.model.robot_model import RobotModel
 from ..core.motion.optimal.checked import WEIGHED
+from ..core.motion.optimization import STARTS
 from ..core.motion.places.body_goal import BodyGoal
 from ..runtime.planning.motion_planner import MotionPlanner
 from ..runtime.planning.motion_request import CALM, MotionRequest, MotionWaypoint
@@ -52,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jerk", type=float, default=np.inf, help="limit in rad/s³ or m/s³ (default: none)")
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="S",
                         help="longest search in s (default: %(default)g)")
+    parser.add_argument("--starts", type=int, metavar="N",
+                        help="number of first guesses, the best of whose motions is taken (default: "
+                        f"{STARTS}, 1 with --passive)")
     parser.add_argument("--sample-period", type=float, default=0.01, metavar="S",
                         help="between the points of the output, s (default: %(default)g)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE",
@@ -76,6 +80,7 @@ def run(namespace: argparse.Namespace) -> int:
         "effort_limits.scaling": namespace.effort_scaling, "velocity_limits.scaling": namespace.velocity_scaling,
         "acceleration_limits": namespace.acceleration, "jerk_limits": namespace.jerk,
         "time_limit": namespace.time_limit, "effort_limits.override_zero": np.inf,
+        "starts": (1 if namespace.passive else STARTS) if namespace.starts is None else namespace.starts,
         "passive_joints": namespace.passive}, model))
     times = namespace.duration
     request = MotionRequest(

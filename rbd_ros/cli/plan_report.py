@@ -23,7 +23,8 @@ def text(plan: Plan, task: PlanningTask) -> str:
     objective = " + ".join(name if weight == 1.0 else f"{weight:g} {name}" for name, weight in task.objective.items())
     headline = "optimal motion" if plan.good else "NO GOOD MOTION FOUND"
     lines = [f"{task.model.name}: {headline}, {motion.duration:.4g} s, least {objective}: {motion.cost:.6g}",
-             f"KKT residual {motion.kkt_residual:.1e}, {motion.iterations} iterations, {motion.seconds:.2f} s", ""]
+             f"KKT residual {motion.kkt_residual:.1e}, {motion.iterations} iterations, {motion.seconds:.2f} s"
+             + (f"; the best of {task.starts} starts" if task.starts > 1 else ""), ""]
     rows = [("limit", "used", "by joint", "at")]
     rows += [(name, f"{100.0 * used.ratio:.2f} %" if np.isfinite(used.ratio) else "-", used.joint, f"{used.time:.3f} s")
              for name, used in motion.usage.items()]

@@ -13,6 +13,7 @@ import pytest
 import rbd_ros as rbd
 from rbd_ros.cli.main import main
 from rbd_ros.core.model.files import xacro_text
+from rbd_ros.core.model.files.packages import package_folders
 from rbd_ros.core.model.files.xml_tree import parse_xml, read_text
 from rbd_ros.view.geometry.meshes import find_mesh
 
@@ -225,6 +226,23 @@ def test_a_package_is_found_around_the_description_as_meshes_are(folder, found, 
     path.write_text(robot.read_text())
     assert rbd.load_urdf(path).total_mass == pytest.approx(5.0)
     assert find_mesh("package://arm_parts/macros/link.xacro", path).samefile(tmp_path / folder / "macros/link.xacro")
+
+
+def test_a_package_is_found_in_folders_that_are_given(found, tmp_path, monkeypatch, capsys):
+    """To a function of Python, or by option of the commands, which pass them on to other processes."""
+    robot, make = found
+    make(tmp_path / "far/sources/arms")
+    for folder in ("far/sources", "far/sources/arms"):
+        with package_folders([str(tmp_path / folder)]):
+            assert rbd.load_urdf(robot).total_mass == pytest.approx(5.0)
+        assert main(["doctor", str(robot), "--package-folder", str(tmp_path), "--package-folder",
+                     str(tmp_path / folder)]) == 0
+        monkeypatch.chdir(tmp_path / "far")
+        assert main(["doctor", "--package-folder", "sources", str(robot), "left_mass:=2.5"]) == 0
+    capsys.readouterr()
+    assert main(["doctor", str(robot)]) == 1 and "no package 'arm_parts'" in capsys.readouterr().err
+    assert main(["doctor", str(robot), "--package-folder", "nowhere"]) == 1
+    assert "nowhere: there is no such folder" in capsys.readouterr().err
 
 
 def test_the_package_that_holds_the_description_is_known_by_its_manifest(found, tmp_path):

@@ -45,5 +45,5 @@ def test_it_takes_less_than_twice_the_iterations():
         rng = np.random.default_rng(seed)
         q0, q1 = 0.9 * model.random_configuration(rng), 0.9 * model.random_configuration(rng)
         duration = float(1.2 * np.max(1.875 * np.abs(q1 - q0) / model.velocity_limit))
-        counts.append(rbd.optimize_motion(model, q0, q1, duration).check().iterations)
+        counts.append(rbd.optimize_motion(model, q0, q1, duration, starts=1).check().iterations)
     assert max(counts) <= 110 and np.median(counts) <= 80

@@ -179,6 +179,8 @@ def shared(program: str) -> dict[str, Case]:
         return found
     return {**found, "robot_description": Case(URDF.read_text(), partial(robot, program), "two_link"),
             "robot_description_file": Case(str(URDF), partial(robot, program), "two_link"),
+            "package_folders": Case([str(URDF.parent)], partial(robot, program), "two_link",
+                                    {"robot_description_file": f"package://{URDF.parent.name}/{URDF.name}"}),
             "mounting.frame": Case("world", partial(mounted, program), (
                 ("/tf_static",), "waiting for the transform of the mounting"), given),
             "input_limits.bytes": Case(2048, partial(limits, program), lambda was: tuple(sorted(

@@ -93,6 +93,11 @@ def searched(values: Values) -> bool:
     return "time limit" in plan(values).motion.ended
 
 
+def searched_again(values: Values) -> bool:
+    """Whether it takes more iterations than one first guess does."""
+    return bool(plan(values).motion.iterations > plan({}).motion.iterations)
+
+
 def waypoints(values: Values) -> bool:
     """Whether a request with three is read."""
     points = [MotionWaypoint(0.25 * k, START) for k in (1, 2, 3)]
@@ -159,6 +164,7 @@ def planner_cases() -> dict[str, Case]:
         "passive_joints": Case(["elbow"], without_motors, True),
         "sample_period": Case(0.005, period, 0.005),
         "time_limit": Case(0.01, searched, True),
+        "starts": Case(3, searched_again, True),
         "memory_limit": Case(100.0, lambda values: planner(values).prepare(
             MotionRequest(NAMES, GOAL, START), 0.0).memory_limit, 100.0),
         "waypoint_limit": Case(2, waypoints, False),

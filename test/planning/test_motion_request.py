@@ -6,6 +6,8 @@ import pytest
 from support.arm import MIMIC, NAMES, arm_urdf
 
 import rbd_ros as rbd
+from rbd_ros.core.motion import optimization
+from rbd_ros.core.motion.optimal.first_guess import first_guess
 from rbd_ros.runtime.planning.motion_planner import MotionPlanner
 from rbd_ros.runtime.planning.motion_request import MotionRequest, MotionWaypoint
 from rbd_ros.runtime.planning.planner_settings import PlannerSettings
@@ -149,7 +151,7 @@ def test_a_search_that_is_stopped(made):
     assert [now.iterations for now in seen] == [0, 1, 2, 3] and plan.motion.ended == "stopped"
 
 
-def test_a_search_that_is_stopped_at_a_later_guess(made):
+def test_a_search_that_is_stopped_at_a_later_guess(made, monkeypatch):
     """What is left is the motion of a guess before, or that of least jerk, which ended by itself."""
     task = made.prepare(MotionRequest(**GOOD | {"duration": 0.38}), 0.0)    # as the velocity limit is a bit too low
     whole = made.search(task)
@@ -166,7 +168,11 @@ def test_a_search_that_is_stopped_at_a_later_guess(made):
         assert plan.cancelled == answers[-1] and not plan.good and plan.points is None
         stopped += [plan] if plan.cancelled else []
     assert all(plan.reason == "cancelled" for plan in stopped)
-    assert any(plan.motion.ended != "stopped" for plan in stopped)
+    guesses = []
+    monkeypatch.setattr(optimization, "first_guess",
+                        lambda task, T, number: guesses.append(number) or first_guess(task, T, number))
+    plan = made.search(task, lambda _: len(guesses) > 1)
+    assert plan.cancelled and plan.reason == "cancelled" and plan.motion.ended == "converged"
 
 
 def test_joints_without_motors_get_no_effort():

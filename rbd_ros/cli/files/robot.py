@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.model.samples import sample_names, sample_path
 from ...runtime.robot import check_model
 
+VARIABLE = "ROS_PACKAGE_PATH"
 ARGUMENT = re.compile(r"[^\s:=-][^\s:=]*:=.*", re.DOTALL)
 FORMATS = ("a URDF file, a xacro file (*.xacro, its arguments as words NAME:=VALUE), package://NAME/PATH of either, or "
            f"a sample: {', '.join(sample_names())}")
@@ -27,6 +30,9 @@ def add_robot(parser: argparse.ArgumentParser, *, nargs: str | None = None, meta
               old: str = "") -> None:
     """Declare the robot argument. old: a former option for the robot, still accepted."""
     parser.add_argument("robot", nargs=nargs, metavar=metavar, help=f"{help}{FORMATS}")    # type: ignore[arg-type]
+    parser.add_argument("--package-folder", action="append", default=[], metavar="DIR",
+                        help="folder of a ROS package, or that holds some, looked at for package:// and $(find …) of "
+                        "the file; may be repeated")
     if old:
         parser.add_argument(old, dest="old", help=argparse.SUPPRESS)
     parser.set_defaults(old=None, arguments=[], has_robot=True)
@@ -50,6 +56,24 @@ def named(namespace: argparse.Namespace) -> str | None:
               "without an option", file=sys.stderr)
         namespace.robot, namespace.old = namespace.old, None
     return namespace.robot    # type: ignore[no-any-return]
+
+
+@contextmanager
+def packages_of(namespace: argparse.Namespace) -> Iterator[None]:
+    """Within this context, the folders of --package-folder come first in ROS_PACKAGE_PATH, for other processes, too."""
+    before = os.environ.get(VARIABLE, "")
+    folders = [os.path.abspath(folder) for folder in getattr(namespace, "package_folder", ())]
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise RbdError(f"--package-folder {shortened(folder, 200)}: there is no such folder")
+    if not folders:
+        yield
+        return
+    os.environ[VARIABLE] = os.pathsep.join([*folders, *filter(None, [before])])
+    try:
+        yield
+    finally:
+        os.environ[VARIABLE] = before
 
 
 def description_of(namespace: argparse.Namespace) -> str:

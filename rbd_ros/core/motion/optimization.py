@@ -21,7 +21,7 @@ from ..model.scalars import positive, whole_number
 from .closed.closed_motion import ClosedMotion
 from .optimal.asked import asked, check_way
 from .optimal.certificate import PASSIVE, Certificate, Usage, certify
-from .optimal.first_guess import first_duration, minimum_jerk, with_jerk
+from .optimal.first_guess import first_duration, first_guess, minimum_jerk, with_jerk
 from .interior_point.search import STOPPED, Solution
 from .optimal.limits import MotionLimits
 from .own_code import own_code, remember
@@ -39,6 +39,7 @@ TOLERANCE = 1e-6
 LEFT = 0.05         # share of the time limit for work after the iterations, besides the certificate
 SEEKING = 0.5       # largest share of the time for finding the posture of a pose
 MOST_NODES = 100_000
+STARTS = 3          # first guesses by default, and those tried where no motion is good
 
 
 class Progress(NamedTuple):
@@ -133,8 +134,8 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
                     minimize: str = "effort", passive_tolerance: float = 1e-3, planes: Iterable[PlaneLimit] = (),
                     actuation: Actuation | None = None,
                     smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
-                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3, executor: Executors = None,
-                    progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
+                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int | None = None,
+                    executor: Executors = None, progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
 
     start, goal: positions (nq,) at rest, a `Reference` with derivatives, or a `BodyGoal`, a pose of a body at rest,
@@ -149,9 +150,11 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     then those of the links, efforts within the springs' range. planes: half-space limits of points. waypoints: pairs of
     a fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, constant. Friction is
     the model's, smoothed as in `friction_effort`. degree: 5 or 7. control_points: per joint. nodes: knots for cost and
-    limits; more are added at violated limits. time_limit: s. starts: guesses, tried until one leads to a good motion;
-    with an executor, as of `rbd.batch`, in parallel, each with time_limit, and the best motion is returned. progress:
-    called at each iteration, not with an executor; a true result ends the search ("stopped").
+    limits; more are added at violated limits. time_limit: s, of all starts together. starts: number of first guesses,
+    the best of whose motions is returned (default: 3, but 1 with loops or joints without motors, where a search takes
+    seconds); up to 3 are tried where no motion is good. With an executor, as of `rbd.batch`, they are searched in
+    parallel, each with time_limit. progress: called at each iteration, not with an executor; a true result ends the
+    search ("stopped").
 
     constraints: loops, closed along the whole motion. actuated (mask or names): joints with motors; redundant motors
     share the load by minimize: "effort", with the objective's weights, or "multipliers", as in
@@ -173,21 +176,21 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     ask = partial(asked, model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing,
                   degree, control_points, constraints, actuated, minimize, planes, actuation, passive_tolerance)
     search = partial(_search, ask, positive(time_limit, "time_limit", "time"), nodes, tolerance)
-    count = whole_number(starts, "starts")
+    count = None if starts is None else whole_number(starts, "starts")
     if executor is None:
-        return search(range(count), progress)
+        return search(count, progress=progress)
     if progress is not None:
         raise RbdError("progress: not with an executor, whose workers cannot call it")
-    return max(batch(partial(_one_start, search), range(count), executor), key=_rank)
+    return max(batch(partial(_one_start, search), range(count or STARTS), executor), key=_rank)
 
 
-def _one_start(search: Callable[[Sequence[int]], OptimalMotion], guess: int, _random: Any) -> OptimalMotion:
-    return search([guess])
+def _one_start(search: Callable[..., OptimalMotion], guess: int, _random: Any) -> OptimalMotion:
+    return search(1, (guess,))
 
 
-def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, tolerance: float, guesses: Sequence[int],
-            progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
-    """The first good motion of the guesses, else the best one."""
+def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, tolerance: float, starts: int | None,
+            guesses: Sequence[int] = (), progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
+    """The best motion of `starts` first guesses, and of further ones as long as none is good; or of `guesses`."""
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * time_limit
     task = with_jerk(ask(begin + SEEKING * (deadline - begin)))
@@ -195,6 +198,8 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
     task = replace(task, fast=fast)
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
+    if starts is None:
+        starts = 1 if task.chain is not None or len(task.passive) else STARTS
     best: OptimalMotion | None = None
     iterations = 0
 
@@ -202,16 +207,14 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
         return progress is not None and bool(progress(Progress(
             iterations + spent, cost, violation, time.perf_counter() - begin)))
 
-    for guess in guesses:
+    for i, guess in enumerate(guesses or range(max(starts, STARTS))):
+        if i >= starts and best is not None and best.good:
+            break
         T = task.duration if not task.free_duration else first_duration(task)
-        control = minimum_jerk(task, T)
+        control = first_guess(task, T, guess)
         if task.chain is not None and not guess:
             s = np.linspace(0.0, T, count + 1)
             check_way(task, SplineMotion(control, T, task.basis.degree).derivatives(s, 0)[0])
-        if guess:
-            rng = np.random.default_rng((1, guess))
-            free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
-            free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
         result, spent = refined(task, control, T, count, tolerance, deadline, stop)
         iterations += spent
         while result[1].converged and (more := finer(task, result[2], result[3])) is not None:
@@ -221,9 +224,10 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
         candidate = _motion(task, *result, iterations, begin)
         if best is None or _rank(candidate) > _rank(best):
             best = candidate
-        if best.good or candidate.ended in ("time limit", STOPPED):
+        if candidate.ended in ("time limit", STOPPED):
             break
     assert best is not None
+    best = replace(best, iterations=iterations, seconds=time.perf_counter() - begin)
     if fast is task.model and task.chain is None:
         remember(task.model, time.perf_counter() - begin)
     return best if best.feasible else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
@@ -231,7 +235,7 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
 
 def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:
     """Sort key: good motions first, then least violation, then least cost."""
-    return motion.good, -max(motion.violation, 0.0), -motion.cost
+    return motion.good, 0.0 if motion.feasible else -motion.violation, -motion.cost
 
 
 def _straight(task: Task, count: int, ended: str, iterations: int, begin: float) -> OptimalMotion:

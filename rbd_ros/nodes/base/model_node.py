@@ -17,6 +17,7 @@ from std_msgs.msg import String
 from ...core.compiled.entry import is_cached
 from ...core.compiled.kernel import COMPILED
 from ...core.errors import RbdError
+from ...core.model.files.packages import package_folders
 from ...core.model.files.xml_tree import read_text
 from ...core.model.robot_model import RobotModel
 from ...runtime.inputs.rejections import Rejected, check_size
@@ -203,7 +204,9 @@ class ModelNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         try:
-            self._configure()
+            values = validate(self.table, parameters.read(self, self.table))
+            with package_folders(values["package_folders"]):
+                self._configure(values)
         except RbdError as error:
             self._clean_up()
             self.status = f"configuration failed: {error}"
@@ -214,9 +217,8 @@ class ModelNode(LifecycleNode):
             raise
         return TransitionCallbackReturn.SUCCESS
 
-    def _configure(self) -> None:
+    def _configure(self, values: Mapping[str, Any]) -> None:
         log = self.get_logger()
-        values = validate(self.table, parameters.read(self, self.table))
         description = values["robot_description"] or values["robot_description_file"] or self._description
         if not description:
             raise RbdError("no robot description: nothing came on topic "

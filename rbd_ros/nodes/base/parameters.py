@@ -28,6 +28,9 @@ MODEL_NODE_TABLE: Table = (
               "robot_description.", read_only=True),
     Parameter("robot_description_file", "string", "", "Path of a URDF file, or of a xacro file followed by its "
               "arguments (arm.xacro name:=value), used if robot_description is empty.", read_only=True),
+    Parameter("package_folders", "strings", (), "Folders of ROS packages, or that hold some, looked at first for "
+              "package://NAME/… and $(find NAME) of robot_description_file. Empty: sourced workspaces, "
+              "ROS_PACKAGE_PATH, and around the file.", read_only=True),
     Parameter("mounting.frame", "string", "", "Frame whose z axis points up, from which topic tf_static leads to the "
               "root link: gravity acts accordingly. Needs package tf2_msgs. Empty: mounting.rpy counts.",
               read_only=True),

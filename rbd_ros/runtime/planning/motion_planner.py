@@ -100,7 +100,8 @@ class MotionPlanner:
 
         motion = optimize_motion(task.model, task.start, task.goal, task.duration, task.objective, limits=task.limits,
                                  waypoints=task.waypoints, external_wrenches=task.wrenches, smoothing=task.smoothing,
-                                 time_limit=task.time_limit, progress=asked, actuated=task.actuated,
+                                 time_limit=task.time_limit, starts=task.starts, progress=asked,
+                                 actuated=task.actuated,
                                  control_points=max(FEWEST, PER_WAYPOINT * len(task.waypoints)))
         if stopped and not motion.good:    # `motion` may be the finished result of an earlier guess
             return Plan(False, "cancelled", True, task.names, None, motion)

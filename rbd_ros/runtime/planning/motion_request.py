@@ -79,6 +79,7 @@ class PlanningTask:
     time_limit: float
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
     memory_limit: float = np.inf    # MiB, of the worker process
+    starts: int = 1
 
 
 def check_sizes(request: Any, settings: PlannerSettings) -> None:
@@ -121,7 +122,7 @@ def planning_task(request: MotionRequest, settings: PlannerSettings, coordinates
          for i, point in enumerate(request.waypoints)],
         wrenches_by_body(model, request.external_wrenches), settings.smoothing, period,
         min(_time("time_limit", request.time_limit) or settings.time_limit, settings.time_limit), settings.actuated,
-        settings.memory_limit)
+        settings.memory_limit, settings.starts)
 
 
 def _at_rest(settings: PlannerSettings, q: Array, v: Array) -> Array:

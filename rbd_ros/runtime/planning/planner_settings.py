@@ -34,6 +34,8 @@ PLANNER_TABLE: Table = (
     Parameter("sample_period", "number", 0.01, "Time between the points of an answer whose request leaves it open, s.",
               lower=1e-3, upper=1.0),
     Parameter("time_limit", "number", 5.0, "Longest search, s.", lower=0.01, upper=600.0),
+    Parameter("starts", "number", 1.0, "Number of first guesses, the best of whose motions is the answer: each takes "
+              "as long as one search. Where no motion is good, up to 3 are tried in any case.", lower=1.0, upper=100.0),
     Parameter("memory_limit", "number", 1024.0, "Memory that a search may take, MiB; it ends with an error beyond it.",
               lower=16.0),
     Parameter("waypoint_limit", "number", 100.0, "Number of waypoints above which a request is refused unread.",
@@ -61,6 +63,7 @@ class PlannerSettings:
     memory_limit: float = np.inf    # MiB
     most_waypoints: float = np.inf
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
+    starts: int = 1
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> PlannerSettings:
@@ -85,7 +88,8 @@ class PlannerSettings:
             sample_period=values["sample_period"], time_limit=values["time_limit"],
             state_timeout=values["state_timeout"], rest_velocity=values["rest_velocity"],
             velocity_cutoff=values["velocity_cutoff"], memory_limit=values["memory_limit"],
-            most_waypoints=values["waypoint_limit"], actuated=_actuated(values["passive_joints"], model))
+            most_waypoints=values["waypoint_limit"], actuated=_actuated(values["passive_joints"], model),
+            starts=int(values["starts"]))
 
 
 def _actuated(passive: tuple[str, ...], model: RobotModel) -> tuple[str, ...] | None:

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
 
@@ -12,16 +14,28 @@ from ...errors import RbdError, shortened
 NAME = re.compile(r"\w[\w.+-]*")
 MANIFEST = re.compile(r"<name>\s*([^<\s]+)\s*</name>")
 MOST = 2000    # packages that are looked at in one folder
-REMEDY = ("Source the workspace that has it, clone it beside the description, or set ROS_PACKAGE_PATH to its folder or "
-          "to the one that holds it")
+REMEDY = ("Source the workspace that has it, clone it beside the description, or name its folder, or the one that "
+          "holds it, in ROS_PACKAGE_PATH, in parameter 'package_folders' of a node, or by --package-folder of rbd")
+_ADDED: ContextVar[tuple[str, ...]] = ContextVar("package_folders", default=())
+
+
+@contextmanager
+def package_folders(folders: Iterable[str]) -> Iterator[None]:
+    """Within this context, look for packages at and below these folders first."""
+    token = _ADDED.set(tuple(folders))
+    try:
+        yield
+    finally:
+        _ADDED.reset(token)
 
 
 def package_folder(name: str, description: str | os.PathLike[str] | None = None, path: str = "") -> Path:
     """The folder of a package: the first that has this path, else the first. `RbdError` says what helps.
 
-    Looked for in the sourced workspaces (AMENT_PREFIX_PATH), at and below the folders in ROS_PACKAGE_PATH, and at and
-    beside each folder that holds the description, where a folder may be called otherwise than the package whose
-    package.xml it holds. Beside a folder that every user may write to, as /tmp, nothing is looked for.
+    Looked for at and below the folders of `package_folders`, in the sourced workspaces (AMENT_PREFIX_PATH), at and
+    below the folders in ROS_PACKAGE_PATH, and at and beside each folder that holds the description, where a folder may
+    be called otherwise than the package whose package.xml it holds. Beside a folder that every user may write to, as
+    /tmp, nothing is looked for.
     """
     if not NAME.fullmatch(name):
         raise RbdError(f"'{shortened(name, 80)}' is no name of a package")
@@ -37,6 +51,8 @@ def package_folder(name: str, description: str | os.PathLike[str] | None = None,
 
 
 def _folders(name: str, description: str | os.PathLike[str] | None) -> Iterator[Path]:
+    for added in _ADDED.get():
+        yield from _at(Path(added), name, True)
     for prefix in _listed("AMENT_PREFIX_PATH"):
         if (prefix / "share/ament_index/resource_index/packages" / name).exists():
             yield prefix / "share" / name

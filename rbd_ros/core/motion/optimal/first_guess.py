@@ -1,4 +1,4 @@
-"""First guess: the minimum-jerk motion through all waypoints, a duration that fits the limits, and the weight of a
+"""First guesses: minimum-jerk motions through all waypoints, a duration that fits the limits, and the weight of a
 share of jerk.
 """
 from __future__ import annotations
@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..splines import SplineMotion
 from .nodes import Nodes
 from .problem import Problem
 from .task import Task
@@ -20,6 +21,29 @@ USUAL_SPEED = 1.0   # rad/s or m/s, assumed without a limit
 NODES = 100         # number of knots for comparing costs
 LEAST_WAY = 1e-2    # rad or m per joint: smallest distance assumed for a share of jerk
 UNIT_JERK = 720.0   # ∫jerk² of the minimum-jerk motion by 1 in 1 s
+DETOUR = 0.25       # largest distance of a detour's point from the minimum-jerk motion, share of a joint's range
+RANGE = 2.0 * np.pi    # rad or m: largest range assumed for that
+INSIDE = 0.02       # rad or m: distance of that point from position limits
+
+
+def first_guess(task: Task, T: float, number: int) -> Array:
+    """Control points (K, nv) of first guess 0, the minimum-jerk motion; of 1, 2, …: detours through random points,
+    halfway in time between ends or waypoints, which lead to other minima and are as smooth.
+    """
+    control = minimum_jerk(task, T)
+    if not number:
+        return control
+    rng = np.random.default_rng((1, number))
+    times = np.concatenate([[0.0], task.via_times, [1.0]])
+    i = int(np.argmax(np.diff(times)))
+    middle = 0.5 * (times[i] + times[i + 1])
+    q = SplineMotion(control, 1.0, task.basis.degree).derivatives(np.array([middle]), 0)[0][0]
+    lower, upper = task.limits.position_lower[task.index], task.limits.position_upper[task.index]
+    reach = DETOUR * np.minimum(upper - lower, RANGE)
+    inside = np.minimum(INSIDE, 0.5 * (upper - lower))
+    point = np.clip(q + reach * rng.uniform(-1.0, 1.0, size=len(q)), lower + inside, upper - inside)
+    return minimum_jerk(replace(task, via_times=np.insert(task.via_times, i, middle),
+                                via=np.insert(task.via, i, point, axis=0)), T)
 
 
 def minimum_jerk(task: Task, T: float) -> Array:
