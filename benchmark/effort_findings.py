@@ -88,7 +88,7 @@ def case(name: str, seed: int, fault: str = "") -> Case:
     names = model.velocity_names
     faulty = names if fault in ("all currents", "gravity", "delay") else (names[one],) if fault else ()
     q = way(t).q + 1e-5 * rng.normal(size=tau.shape)
-    shown = motion in SHOWING and max((share[names.index(name)] for name in faulty), default=0.0) > 0.5
+    shown = motion in SHOWING and bool(max((share[names.index(name)] for name in faulty), default=0.0) > 0.5)
     return Case(rbd.Recording(t, q, tau=gain * tau, joints=names), motion, faulty, shown)
 
 
