@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import RbdError
+from ..core.text_table import aligned
 from .demo_report import COLORS, points, write_summary
 
 Array = NDArray[np.float64]
@@ -39,9 +40,7 @@ def table(results: Mapping[str, Run], joints: Sequence[str]) -> str:
                      f"{joints[worst]} {1e3 * result.rms_per_joint[worst]:.3f}",
                      *([f"{100 * result.stiffness_error:.2f} %"] if variable else []),
                      f"{result.microseconds:.0f} µs"))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
-                                                          zip(row[1:], widths[1:], strict=True))]) for row in rows)
+    return "\n".join(aligned(rows))
 
 
 def summary(results: Mapping[str, Run], joints: Sequence[str], variable: Sequence[str],

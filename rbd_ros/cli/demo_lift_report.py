@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.text_table import aligned
 from .demo_report import COLORS, write_summary
 
 Array = NDArray[np.float64]
@@ -38,9 +39,7 @@ def table(results: Mapping[str, Run], joints: Sequence[str]) -> str:
         rows.append((run.title, f"{100.0 * run.share[worst]:.0f} %", joints[worst], f"{run.squared:.0f} N²m²s",
                      f"{100.0 * run.saturated:.0f} % of time", f"{1e3 * run.off:.1f} mrad",
                      f"{1e3 * run.off_at_end:.1f} mrad"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
-                                                          zip(row[1:], widths[1:], strict=True))]) for row in rows)
+    return "\n".join(aligned(rows))
 
 
 def write(path: Path, results: Mapping[str, Run], more: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import RbdError
+from ..core.text_table import aligned
 
 Array = NDArray[np.float64]
 
@@ -43,9 +44,7 @@ def table(results: Mapping[str, Result], joints: Sequence[str]) -> str:
                      f"{result.report['deadline_misses']:.0f}", f"{result.plant['waits']:.0f}"))
     if len(results) == 1:
         rows = [(*row[:2], *row[3:]) for row in rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
-                                                          zip(row[1:], widths[1:], strict=True))]) for row in rows)
+    return "\n".join(aligned(rows))
 
 
 def summary(results: Mapping[str, Result], joints: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """A planned motion as text, as a plot, and as trajectory files."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ..core.errors import RbdError
+from ..core.text_table import aligned
 from ..runtime.planning.motion_planner import UNAWARE, Plan
 from ..runtime.planning.motion_request import PlanningTask
 
@@ -28,7 +28,7 @@ def text(plan: Plan, task: PlanningTask) -> str:
     rows = [("limit", "used", "by joint", "at")]
     rows += [(name, f"{100.0 * used.ratio:.2f} %" if np.isfinite(used.ratio) else "-", used.joint, f"{used.time:.3f} s")
              for name, used in motion.usage.items()]
-    lines += [*_aligned(rows), ""]
+    lines += [*aligned(rows), ""]
     limits = task.limits.checked(task.model)
     t = np.linspace(0.0, motion.duration, 1000)
     start, goal = motion(t[0]).q, motion(t[-1]).q
@@ -37,19 +37,13 @@ def text(plan: Plan, task: PlanningTask) -> str:
     for j, name in enumerate(task.model.joint_names):
         joints.append((name, f"{start[j]:.3f}", f"{goal[j]:.3f}", f"{v[j]:.3f}",
                        _share(v[j], limits.velocity[j]), f"{effort[j]:.2f}", _share(effort[j], limits.effort[j])))
-    lines += _aligned(joints)
+    lines += aligned(joints)
     lines += ["", plan.reason or UNAWARE]
     return "\n".join(lines)
 
 
 def _share(value: float, limit: float) -> str:
     return f"{100.0 * value / limit:.1f} %" if np.isfinite(limit) else "no limit"
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
-                                                  zip(row[1:], widths[1:], strict=True))]) for row in rows]
 
 
 # ---- files

@@ -17,6 +17,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 
+from ..core.text_table import aligned
 from ..streams import be_quiet
 from .base.spin import run
 
@@ -45,10 +46,7 @@ def table(statuses: Iterable[tuple[DiagnosticStatus, float]]) -> list[str]:
         kinds = _kinds(values)
         if kinds:
             notes.append(f"{status.name} rejected: {kinds}")
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(text.ljust(width) if i < 2 else text.rjust(width)
-                       for i, (text, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
-    return lines + notes
+    return aligned(rows, 2) + notes
 
 
 def _short(value: str) -> str:

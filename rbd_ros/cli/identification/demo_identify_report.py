@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.identification.identified import Identification
+from ...core.text_table import aligned
 from ..demo_report import COLORS, Result, points
 
 Array = NDArray[np.float64]
@@ -21,9 +22,7 @@ def table(results: Mapping[str, Result], joints: Sequence[str]) -> str:
         worst = int(np.argmax(result.rms_per_joint))
         rows.append((result.title, f"{result.rms:.4f} rad", f"{first / result.rms:.1f} x",
                      f"{np.abs(result.error).max():.4f}", f"{joints[worst]} {result.rms_per_joint[worst]:.4f}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
-                                                          zip(row[1:], widths[1:], strict=True))]) for row in rows)
+    return "\n".join(aligned(rows))
 
 
 def plot(path: Path, results: Mapping[str, Result], found: Identification, joints: Sequence[str]) -> None:

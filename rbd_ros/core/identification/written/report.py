@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import RbdError
+from ...text_table import aligned
 from ..identified import Identification
 from ..regressor_columns import felt_rotors
 from ..transmission import PER_MOTOR
@@ -87,11 +88,7 @@ UNITS = "residual ‖τ − τ̂‖ / ‖τ‖ in %; N m s/rad, N m, kg m² (N s
 
 def joint_table(result: Identification) -> list[str]:
     """The table for a terminal."""
-    rows = [HEAD, *joint_rows(result)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(HEAD))]
-    lines = ["  ".join(f"{cell:<{w}}" if k == 0 else f"{cell:>{w}}" for k, (cell, w) in
-                       enumerate(zip(row, widths, strict=True))) for row in rows]
-    return [*lines, f"({UNITS})"]
+    return [*aligned([HEAD, *joint_rows(result)]), f"({UNITS})"]
 
 
 def _percent(share: float) -> str:
