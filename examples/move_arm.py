@@ -83,7 +83,8 @@ def main() -> int:
         reached = positions(states, joints)
         error = [abs(now - goal) for now, goal in zip(reached, target, strict=True)]
         moved = [now - first for now, first in zip(reached, before, strict=True)]
-        for name, position, way, off in zip(joints, reached, moved, error, strict=True):
+        for name, *numbers in zip(joints, reached, moved, error, strict=True):
+            position, way, off = (round(x, 4) + 0.0 for x in numbers)    # no -0.0000
             print(f"{name:24} {position:9.4f}  moved by {way:9.4f}  off by {off:.4f}")
         if max(map(abs, moved)) < CLOSE < max(error):
             raise SystemExit("it did not move: the log of node feedforward says if it refused, that of the robot if it "
