@@ -1,4 +1,4 @@
-"""Contacts that let go in the YAML of constraints, with surfaces of the URDF's collision shapes."""
+"""Unilateral contacts in the YAML of constraints, with surfaces of the URDF's collision shapes."""
 from __future__ import annotations
 
 import pytest

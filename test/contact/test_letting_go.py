@@ -1,4 +1,4 @@
-"""Contacts that let go, stick and slide: motions that textbooks know, each to 1e-6."""
+"""Unilateral contacts that open, stick and slide: motions that textbooks know, each to 1e-6."""
 
 import numpy as np
 import pytest

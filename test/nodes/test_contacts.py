@@ -1,4 +1,4 @@
-"""Contacts over DDS: those that let go in the simulator, those that hold in the services of the dynamics server."""
+"""Contacts over DDS: unilateral ones in the simulator, bilateral ones in the services of the dynamics server."""
 from __future__ import annotations
 
 from functools import partial

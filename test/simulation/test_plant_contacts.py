@@ -1,4 +1,4 @@
-"""Contacts that let go behind the simulator node, without ROS."""
+"""Unilateral contacts behind the simulator node, without ROS."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Bodies that move freely, above planes and between fingers, for contacts that let go."""
+"""Bodies that move freely, above planes and between fingers, for unilateral contacts."""
 
 import numpy as np
 
