@@ -7,7 +7,7 @@
       - {name: foot, type: contact, link: left_foot, kind: surface, frame: {xyz: [0, 0, -0.1]}, world: {xyz: [0, 0, 0]}}
       - {name: roll, type: rolling, spin: false, first: {link: plate, surface: plane, frame: {xyz: [0, 0, 0.01]}},
          second: {link: ball, surface: sphere, radius: 0.02}}
-    contacts:                       # unilateral or compliant, for the simulator; surfaces from the URDF's <collision>, if wanted
+    contacts:                       # for the simulator; surfaces from the URDF's <collision>, if wanted
       - {name: floor, type: unilateral, friction: 0.4, restitution: 0.2, first: {link: world, surface: plane},
          second: {link: foot, surface: collision}}
       - {name: pad, type: compliant, stiffness: 1.0e5, dissipation: 0.2, exponent: 1.5, friction: 0.4,
@@ -46,8 +46,8 @@ def load_constraints(path_or_text: str | os.PathLike[str], model: RobotModel) ->
     """The constraints of a YAML file or text, looked up in the model: the format is that of the example above.
 
     Frames are `{xyz, rpy}` (m, rad), each zero where left out; axes a list of rx, ry, rz, x, y, z or a joint's name.
-    Contacts of the simulator (`contacts`) are checked, and left to `load_contacts`. Raises `RbdError` naming the entry and what is wrong
-    with it, with the valid links, joints, axes or keys.
+    Contacts of the simulator (`contacts`) are checked, and left to `load_contacts`. Raises `RbdError` naming the entry
+    and what is wrong with it, with the valid links, joints, axes or keys.
 
         >>> model = rbd.sample("five_bar")
         >>> rbd.load_constraints(rbd.sample_path("five_bar").with_suffix(".constraints.yaml"), model).names
