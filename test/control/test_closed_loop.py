@@ -108,6 +108,22 @@ def test_a_rate_limit_does_not_destabilise_the_loop_after_a_stall_of_the_node(na
     assert any("stood still" in line for line in rig.lines)
 
 
+@pytest.mark.usefixtures("way")
+def test_a_node_that_stood_still_ramps_in_again():
+    """From the safe effort of that state, as its trajectory has gone on meanwhile."""
+    rig = rig_of("demo")
+    move(rig)
+    run(rig, 0.5)
+    outputs, rig.node_until = rig.outputs, rig.now + 0.2
+    while rig.outputs == outputs:
+        rig.cycle()
+    controller = rig.controller
+    assert controller.safety.mode == "ramp_in"
+    assert np.abs(rig.last - controller.safe_effort(False)).max() < 1e-6
+    run(rig, 1.0)
+    assert controller.safety.mode == "running"
+
+
 @pytest.mark.parametrize("old", [1, 2, 4])
 @pytest.mark.usefixtures("way")
 def test_a_trajectory_goes_on_after_the_driver_stood_still_and_sent_old_positions(old):
