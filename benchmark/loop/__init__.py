@@ -22,7 +22,7 @@ from ..timing import table
 EVENTS = 40      # of an episode
 BATCH = 5        # episodes
 SHOWN = 8        # violations that are printed
-QUANTITIES = ("speed", "energy", "path", "excursion", "rest")    # of the table
+QUANTITIES = ("speed", "energy", "path", "excursion", "rest", "end")    # of the table
 
 
 class Batch(NamedTuple):
@@ -81,8 +81,8 @@ def run(events: int = 100_000, seed: int = 1) -> dict[str, Any]:
     table(f"Loop: seed {seed}, {seen.total()} events, {cycles.total()} cycles in {seconds:.0f} s, {len(violations)} "
           "violations; largest within 1.5 s of each event: speed above what was planned or had (rad/s), kinetic energy "
           "likewise, by the largest power of all joints (s), distance from the reference beyond `tracking_tolerance` "
-          "(rad), excursion from where it was stopped beyond its braking distance (rad), speed 3 s after a stop "
-          "(rad/s)", ["event", "times", *QUANTITIES],
+          "(rad), excursion from where it was stopped beyond its braking distance (rad), speed 3 s after a stop, "
+          "and where a node ends (rad/s)", ["event", "times", *QUANTITIES],
           [[event, str(seen[event]) if event in seen else "", *(f"{each.get(what, 0.0):.3g}" for what in QUANTITIES)]
            for event, each in sorted(most.items())])
     return {"events": dict(seen), "cycles": dict(cycles), "seconds": seconds,

@@ -80,6 +80,7 @@ class Case:
 # name: files whose sections /** and that of the node count, description, renamings, further values
 CASES: dict[str, tuple[tuple[str, ...], str, Mapping[str, str], Mapping[str, Any]]] = {
     "demo": (("demo",), "iiwa", {}, {}),
+    "rate": (("demo",), "iiwa", {}, {"effort_limits.rate": [500.0]}),    # N m/s, as configurations of robots have it
     "simulation": (("simulation",), "iiwa", {}, {}),
     "gazebo": (("gazebo",), "iiwa", {}, {}),
     "iiwa_lbr": (("iiwa_lbr",), "iiwa", LBR, {"rotor_inertia": [0.602, 2.437, 0.0813, 0.4268, 0.06, 0.06, 0.02]}),

@@ -22,6 +22,7 @@ ODDS = np.array(list(EVENTS.values())) / sum(EVENTS.values())
 OF_REAL_TIME = ("node_stall", "driver_stall", "old")
 LEAST, MOST = 0.05, 0.9    # s between events
 BRIEF = 0.1                # s: a stall of the driver after which the arm is no farther than it may be
+STRONGEST = 500.0          # N: `wrench_limits.force`, above which a wrench is rejected and excuses nothing
 LOOK = 3                   # cycles between looks of the judge
 
 
@@ -222,7 +223,7 @@ class Episode:
             verdict = rig.controller.on_wrenches(rig.now, [(body, np.concatenate([moment, force]))])
             if not verdict:
                 rig.lines.append(verdict.text)
-        self.judge.event("wrench", rig.now + 0.15)
+        self.judge.event("wrench", rig.now + (0.15 if np.linalg.norm(force) <= STRONGEST else 0.0))
 
     def _on_restart(self) -> None:
         """The node ends, and another one begins. An arm without brakes falls meanwhile, whatever the last torque."""

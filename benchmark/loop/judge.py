@@ -108,6 +108,8 @@ class Judge:
         over = has - self._base
         self._note("speed", float(over[0]), SPEED)
         self._note("energy", float(over[1]) / self._power, ENERGY)
+        self._note("end", rig.left_at_speed, STILL)
+        rig.left_at_speed = 0.0
         self._listen()
         if self._stopped_at >= 0.0 and now >= self._stopped_at:
             if self._anchor is None:

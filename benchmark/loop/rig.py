@@ -71,6 +71,7 @@ class Rig:
         self.steady: Any = self.case.steady(self.controller, self._transit)
         self._reader = JointStateReader(self._messages.convert)
         self.leaving = False
+        self.left_at_speed = 0.0    # rad/s, of the arm when a node that ended left it
 
     def _hear(self, data: bytes, sent: float) -> None:
         controller, now = self.controller, self.now
@@ -117,6 +118,7 @@ class Rig:
             if command is not None:
                 self._send(command)
         if self.leaving and runs and self.controller.finished:
+            self.left_at_speed = float(np.abs(self.plant.v).max())
             self.finish()
 
     def finish(self) -> None:
