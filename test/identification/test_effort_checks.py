@@ -3,14 +3,15 @@ what is wrong is found, and no model is written of efforts with a wrong sign.
 """
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
-from benchmark.effort_findings import case
+from benchmark.effort_findings import arm, case
 from support.recordings import periodic, perturbed, record
 
 import rbd_ros as rbd
 from rbd_ros.cli.main import main
-from rbd_ros.core.identification.effort_factor import effort_factor
+from rbd_ros.core.identification.effort_factor import effort_factor, inverse_covariance
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 IIWA = rbd.sample("iiwa")
@@ -117,3 +118,33 @@ def test_the_rate_of_errors_is_what_is_asked_for(doubt):
         wrong += factor.above(1.0) or factor.below(1.0)
     assert wrong <= 55    # 40 are expected of both sides
     assert factor.below(20.0 if doubt < 0.5 else 2000.0) == (doubt < 0.5)
+
+
+@pytest.mark.parametrize(("directions", "doubts"), [(12, 3), (12, 12), (12, 40)])
+@pytest.mark.parametrize("variance", [1.0, 1e-6, 1e-14])
+def test_the_inverse_covariance_is_that_of_fifty_digits(directions, doubts, variance):
+    """Also where the description's error explains all, and the noise is next to nothing."""
+    rng = np.random.default_rng(doubts)
+    D, x = rng.normal(size=(directions, doubts)), rng.normal(size=directions)
+    with mpmath.workdps(50):
+        exact = mpmath.matrix(D)
+        S = exact * exact.T + mpmath.mpf(variance) * mpmath.eye(directions)
+        expected = np.array([float(value) for value in mpmath.lu_solve(S, mpmath.matrix(x))])
+    found = inverse_covariance(D, variance)(x)
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-10 * np.abs(expected).max())
+
+
+def test_a_short_recording_with_more_doubts_than_directions_is_judged():
+    """Of the recorded motion little remains beside friction; the covariance once rounded to a singular matrix."""
+    found = rbd.identify(arm("kinova"), case("kinova", 271).recording)
+    assert not said(found)
+
+
+def test_parts_of_an_effort_in_proportion_are_not_told_apart():
+    t = np.linspace(0.0, 20.0, 200)
+    b, y = np.sin(3.0 * t), np.sin(3.0 * t) + 0.1 * np.random.default_rng(0).normal(size=200)
+    D = 0.1 * np.cos(2.0 * t)[:, None]
+    for parts, usable in (((b, 2.0 * b), False), ((b, np.cos(5.0 * t)), True)):
+        factor = effort_factor(y, np.stack(parts, axis=1), (D, D), np.ones((200, 1)), np.sign(np.cos(t))[:, None],
+                               1.0, 0.02)
+        assert (factor is not None) == usable

@@ -37,7 +37,7 @@ class EffortFactor:
     def given(self, factors: Array) -> tuple[Array, Array]:
         """Estimate k̂ (m,) and standard errors (m,), with the covariance S(k) of these factors (m,)."""
         D = sum(k * part for k, part in zip(factors, self.D, strict=True))
-        apply = _inverse(np.asarray(D), self.noise)
+        apply = inverse_covariance(np.asarray(D), self.noise)
         covariance = np.linalg.inv(self.b.T @ apply(self.b))
         return covariance @ (self.b.T @ apply(self.y)), np.sqrt(np.diag(covariance))
 
@@ -71,6 +71,8 @@ def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, frictio
     sizes = np.linalg.norm(columns[:, :m + 1], axis=0)
     if freedoms < 2 or (sizes <= SMALLEST * np.linalg.norm(np.column_stack([y, b]), axis=0).max()).any():
         return None
+    if m > 1 and np.linalg.svd(columns[:, 1:m + 1] / sizes[1:], compute_uv=False)[-1] < SMALLEST:
+        return None    # parts in proportion: their factors cannot be told apart
     basis, turned = np.linalg.qr(columns[:, 1:])
     own, parts = basis.T @ columns[:, 0], tuple(turned[:, m + k * p:m + (k + 1) * p] for k in range(m))
     outside = max(float(sizes[0]**2 - own @ own), 0.0)
@@ -94,7 +96,7 @@ def _noise(y: Array, b: Array, parts: tuple[Array, ...], outside: float, freedom
         D = np.asarray(sum(s * part for s, part in zip(scales, parts, strict=True)))
         U, s, _ = np.linalg.svd(D, full_matrices=False)
         held = s**2 / (s**2 + variance)
-        apply = _inverse(D, variance)
+        apply = inverse_covariance(D, variance)
         k = np.linalg.solve(b.T @ apply(b), b.T @ apply(y))
         residual = y - b @ k
         error = residual - U @ (held * (U.T @ residual))
@@ -105,14 +107,16 @@ def _noise(y: Array, b: Array, parts: tuple[Array, ...], outside: float, freedom
     return variance, k, np.concatenate([s * (D.T @ apply(residual)) for s in scales])
 
 
-def _inverse(D: Array, variance: float) -> Callable[[Array], Array]:
+def inverse_covariance(D: Array, variance: float) -> Callable[[Array], Array]:
     """x → (variance 1 + D Dᵀ)⁻¹ x."""
     U, s, _ = np.linalg.svd(D, full_matrices=False)
-    share = s**2 / (s**2 + variance)
+    eigenvalues = s**2 + variance
+    spans_all = U.shape[0] == U.shape[1]    # then what remains is rounding, which 1 / variance would blow up
 
     def apply(x: Array) -> Array:
         inner = U.T @ x
-        return (x - U @ (share * inner if x.ndim == 1 else share[:, None] * inner)) / variance
+        inside: Array = U @ (inner.T / eigenvalues).T
+        return inside if spans_all else inside + (x - U @ inner) / variance
 
     return apply
 
