@@ -83,6 +83,27 @@ BORDER = 12345.0
 
 
 @pytest.mark.skipif(not rbd.COMPILED, reason="in plain Python each call takes its own workspace, and arrays have ends")
+def uncaught(source):
+    """Calls of np.linalg, and `raise`, in compiled functions, outside a `try`."""
+    decorators = ("kernel", "exact", "sweep", "routine", "entry", "quick_entry")
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef) and any(
+                getattr(getattr(d, "func", d), "id", "") in decorators for d in function.decorator_list):
+            caught = {id(item) for attempt in ast.walk(function) if isinstance(attempt, ast.Try)
+                      for statement in attempt.body for item in ast.walk(statement)}
+            yield from (f"{function.name}:{item.lineno}" for item in ast.walk(function) if id(item) not in caught
+                        and (isinstance(item, ast.Raise)
+                             or (isinstance(item, ast.Attribute) and item.attr == "linalg")))
+
+
+def test_no_compiled_function_raises():
+    """A function that is called by its address cannot: numba prints the error, and the caller gets another one."""
+    found = {path.name: list(uncaught(path.read_text(encoding="utf-8"))) for path in CORE.rglob("*.py")}
+    assert not {name: places for name, places in found.items() if places}
+    body = "    try:\n        y = np.linalg.inv(x)\n    except Exception:\n        y = x\n    return np.linalg.inv(y)\n"
+    assert list(uncaught(f"@routine\ndef f(x):\n{body}")) == ["f:7"]
+
+
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("root", ["fixed", "floating"])
 @pytest.mark.parametrize("count", [1, 9])

@@ -175,3 +175,15 @@ def test_impulses_solve_the_box_problem():
         moves = (np.abs(v) > 1e-9) & (low < high)
         np.testing.assert_allclose(p[moves], np.where(v[moves] > 0.0, low[moves], high[moves]), atol=tolerance)
         assert p @ v - 0.5 * p @ W @ p <= 1e-9
+
+
+def test_impulses_of_dependent_coordinates_dissipate(capfd):
+    """Inverse inertia of rank one, as of coordinates that a loop ties together: no system of equations for them."""
+    for scale in ([1.0, 1.0], [1.0, -2.0], [1.0, 3.0, -0.5]):
+        W = np.outer(scale, scale)
+        v = 0.7 * np.array(scale)
+        energy_before = v[0]**2 / W[0, 0]
+        wide = np.full(len(v), 10.0)
+        impulses_entry(W.reshape(-1), -wide, wide, v)
+        assert v[0]**2 / W[0, 0] <= energy_before and np.abs(v).max() < 1e-9
+    assert not capfd.readouterr().err

@@ -61,7 +61,7 @@ def named(namespace: argparse.Namespace) -> str | None:
 @contextmanager
 def packages_of(namespace: argparse.Namespace) -> Iterator[None]:
     """Within this context, the folders of --package-folder come first in ROS_PACKAGE_PATH, for other processes, too."""
-    before = os.environ.get(VARIABLE, "")
+    before = os.environ.get(VARIABLE)
     folders = [os.path.abspath(folder) for folder in getattr(namespace, "package_folder", ())]
     for folder in folders:
         if not os.path.isdir(folder):
@@ -69,11 +69,13 @@ def packages_of(namespace: argparse.Namespace) -> Iterator[None]:
     if not folders:
         yield
         return
-    os.environ[VARIABLE] = os.pathsep.join([*folders, *filter(None, [before])])
+    os.environ[VARIABLE] = os.pathsep.join([*folders, *([before] if before else [])])
     try:
         yield
     finally:
-        os.environ[VARIABLE] = before
+        del os.environ[VARIABLE]
+        if before is not None:
+            os.environ[VARIABLE] = before
 
 
 def description_of(namespace: argparse.Namespace) -> str:

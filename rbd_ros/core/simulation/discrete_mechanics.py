@@ -27,6 +27,7 @@ from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from ..model.block import ZERO, node_count, put, size_v, vector
 from .impulses import impulses
+from .linear_equations import inverted, solved_for
 from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
 
 ITERATIONS = 60      # largest number of iterations per step; typically six
@@ -59,28 +60,6 @@ def leave_center(q, H, p, v, frame):
 def center(H):
     """Centre of mass in the axes of the floating base, from the mass matrix."""
     return (-H[1, 5] / H[3, 3], H[0, 5] / H[3, 3], -H[0, 4] / H[3, 3])
-
-
-@routine
-def inverted(A):
-    """A⁻¹ (n, n); NaN where A is singular: an error would not leave compiled code."""
-    result = np.empty_like(A)
-    try:
-        result = np.linalg.inv(A)
-    except Exception:    # of no other class for numba
-        result[:] = np.nan
-    return result
-
-
-@routine
-def solved_for(A, b):
-    """A⁻¹ b (n,), NaN where A is singular."""
-    result = np.empty_like(b)
-    try:
-        result = np.linalg.solve(A, b)
-    except Exception:
-        result[:] = np.nan
-    return result
 
 
 @entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "

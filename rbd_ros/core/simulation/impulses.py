@@ -10,13 +10,15 @@ import numpy as np
 
 from ..compiled.entry import entry
 from ..compiled.kernel import routine
+from .linear_equations import solved_for
 
 
 @routine
 def impulses(W, low, high, v, p):
     """v (n,) in: velocity without the impulses; out: with them, p. W (n·n): inverse inertia; low, high (n,): the boxes.
 
-    Projected Gauss–Seidel finds which coordinates rest; their impulses are then solved exactly.
+    Projected Gauss–Seidel finds which coordinates rest; their impulses are then solved exactly, unless W is singular in
+    them, as with stops in closed loops.
     Returns the number of rounds, or −1 without convergence (the result is dissipative even so).
     """
     n = v.shape[0]
@@ -53,7 +55,9 @@ def impulses(W, low, high, v, p):
                     else:
                         b[r] -= W[n * i + k] * p[k]
                 r += 1
-        x = np.linalg.solve(A, b) if count > 0 else b
+        x = solved_for(A, b) if count > 0 else b
+        if not np.isfinite(x).all():    # dependent coordinates: the iteration alone
+            continue
         r = 0
         for i in range(n):
             if inside[i]:

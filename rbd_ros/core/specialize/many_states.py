@@ -81,9 +81,8 @@ def range_entry(code, x0, x1, x2, x3, x4, out, good, scratch, begin, end):
 
 
 def scratch_size(code: Code, inputs: int, outputs: int) -> int:
-    """Numbers that one thread needs: inputs and rows by lane of a group of blocks, and results of the rest; and as many
-    between them and the next thread's: processors see the stride from block to block and fetch what would come next,
-    also past the last block, which would take lines of the caches from the thread that writes there.
+    """Size of one thread's scratch memory: inputs and rows of a group of blocks, by lane, and results of the last
+    block; doubled, so that hardware prefetching past the last block takes no cache lines from the next thread.
     """
     return 2 * (code.blocks * (inputs + code.rows) + -(-outputs // LINE) * LINE) * WIDTH + LINE
 
@@ -92,8 +91,8 @@ def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threa
                 ) -> tuple[Array, NDArray[np.bool_]]:
     """Code for many states (N, …) each: results (N, sum of sizes), and the states in the code's domain.
 
-    Large ones of several arrays lie in rows that begin lines of the caches. Threads take ranges of states until none is
-    left; a thread that comes late finds none, and is not waited for.
+    Rows of large results with several arrays are aligned with cache lines. Threads take ranges of states until none is
+    left; a thread that starts too late takes none, and is not waited for.
     """
     states, outputs = len(inputs[0]), sum(sizes)
     if states * outputs < LARGE or (len(sizes) == 1 and outputs % LINE):

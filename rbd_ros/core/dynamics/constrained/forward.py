@@ -13,7 +13,7 @@ from ...model.constraints import ConstraintSet, bound_to
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
-from ...compiled.entry import UNSUITED
+from ...compiled.door import where_suited
 from ..contact.contact_rows import contact_rows_entry
 from ..forward import solve_mass_matrix
 from ..friction import Friction, left_over
@@ -103,11 +103,9 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
         ((5,), (3,))
     """
     if external_wrenches is None and friction is None and joint_wrenches is None:
-        try:
-            if (result := _one_state(model, constraints, q, v, tau, damping, baumgarte)) is not None:
-                return result
-        except UNSUITED:    # looked at below, by name
-            pass
+        quick = where_suited(_one_state, model, constraints, q, v, tau, damping, baumgarte)
+        if quick is not None:
+            return quick    # type: ignore[no-any-return]
     bound_to(model, constraints)
     if friction is not None:
         tau = left_over(model, friction, v, tau)
