@@ -145,3 +145,21 @@ def test_a_stop_on_the_way_out_brakes_until_the_robot_stands_still():
         assert not made.finished
         made.on_state(0.12 + 0.1 * k, 1000 * SECOND + (120 + 100 * k) * MS, NAMES, Q, [0.0, 0.0])
     assert made.finished
+
+
+def test_a_node_that_ends_while_joint_states_pause_waits_for_them_as_long_as_commands_do():
+    made = make(ramp_in=0.0, ramp_out=0.0)
+    v = np.array([0.5, -0.3])
+    made.on_state(0.0, 1000 * SECOND, NAMES, Q, v)
+    made.watchdog(0.1)
+    made.deactivate()
+    patience = made.safety.patience
+    for t in np.linspace(0.11, patience - 0.01, 20):
+        made.watchdog(t)
+        assert not made.finished    # the robot was in motion
+    made.on_state(patience - 0.005, 1000 * SECOND + round(patience * 1e9), NAMES, Q, v)
+    for t in np.linspace(patience, 2.0 * patience - 0.02, 20):
+        made.watchdog(t)
+        assert not made.finished
+    made.watchdog(2.0 * patience)
+    assert made.finished    # they have ceased

@@ -325,10 +325,13 @@ class TorqueController(ABC, Generic[L]):
         self._moved_at = self.state.received
 
     def rests(self) -> bool:
-        """Whether the robot has stood still for `FOR` s, or joint states have ceased; call it often."""
-        if np.abs(self.state.v).max() > STILL:
+        """Whether the robot has stood still for `FOR` s, or joint states of a moving robot have ceased for as long as
+        commands outlive them (`SafetyFilter.patience`); call it often.
+        """
+        moves = np.abs(self.state.v).max() > STILL
+        if moves:
             self._moved_at = self.state.received
-        return self.safety.time - self._moved_at >= FOR
+        return self.safety.time - self._moved_at >= (max(FOR, self.safety.patience) if moves else FOR)
 
     def finish(self, now: float) -> Command | None:
         """The final command (`SafetyFilter.finish`)."""
