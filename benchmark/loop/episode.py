@@ -172,11 +172,11 @@ class Episode:
         plant, law = self.rig.plant, self.case.settings().law
         q0, tau0 = plant.motors[0].copy(), plant.tau.copy()
         inertial = getattr(law, "feedforward", "") == "computed_torque"
-        scale = np.diag(rbd.mass_matrix(plant.model, q0)) if inertial else 1.0
+        # all of it: decoupled gains throw an arm whose joints are nearly aligned
+        M = rbd.mass_matrix(plant.model, q0) if inertial else np.eye(len(q0))
         if "gravity" in self.case.compensates:
             tau0 = tau0 - rbd.gravity_effort(plant.model, q0)
-        kp, kd = scale * law.kp, scale * law.kd
-        self.rig.elsewhere = lambda q, v: tau0 + kp * (q0 - q) - kd * v
+        self.rig.elsewhere = lambda q, v: tau0 + M @ (law.kp * (q0 - q) - law.kd * v)
         duration = self._rng.uniform(0.05, 1.0)
         self.judge.event("elsewhere", self.rig.now + duration)
 
