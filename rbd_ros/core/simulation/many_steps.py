@@ -9,7 +9,7 @@ import numpy as np
 
 from ..compiled.assign import assign
 from ..compiled.entry import entry
-from ..compiled.kernel import routine
+from ..compiled.kernel import sweep
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.articulated import articulated_recursion
 from ..dynamics.forward import forward_dynamics
@@ -27,7 +27,7 @@ from .joint_data import BRAKES, BREAKAWAY, COULOMB, DAMPING, FASTEST, ROWS, STRI
 from .linear_equations import inverse_of_symmetric
 from .variational import Variational
 
-@routine
+@sweep
 def accelerations(B, q, v, effort, joints, wrench, tau, W, out):
     """Forward dynamics under efforts and viscous damping; returns as `articulated_recursion`."""
     for i in range(v.shape[0]):
@@ -35,7 +35,7 @@ def accelerations(B, q, v, effort, joints, wrench, tau, W, out):
     return articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (wrench, 0), W, out, out)
 
 
-@routine
+@sweep
 def moved(B, q, v, h, dv, out):
     """`out = q ⊕ h v`."""
     for i in range(v.shape[0]):
