@@ -40,8 +40,8 @@ PARTS: dict[str, Any] = {
     "loop": lambda args: {"events": args.events, "seed": args.seed},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes or [*NODES, "series"]},
 }
-ON_REQUEST = ("batch", "simulation", "identification", "effort_findings", "motion_fuzz", "motion_peers", "loop_options", "soak",
-              "fuzz", "joint_state_bytes", "command_bytes", "large", "simulators", "walk", "loop")
+ON_REQUEST = ("batch", "simulation", "identification", "effort_findings", "motion_fuzz", "motion_peers", "loop_options",
+              "soak", "fuzz", "joint_state_bytes", "command_bytes", "large", "simulators", "walk", "loop")
 
 
 def main() -> None:

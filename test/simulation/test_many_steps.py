@@ -14,7 +14,9 @@ INTEGRATORS = ("variational", "semi_implicit", "rk4")
 
 def random_case(rng):
     """A robot with some friction, its keywords, and a state in motion."""
-    model = [rbd.sample("iiwa"), rbd.sample("two_link"), robots.satellite(), chain("revolute", "spherical", "prismatic", "planar")][rng.integers(4)]
+    kinds = (rbd.sample("iiwa"), rbd.sample("two_link"), robots.satellite(),
+             chain("revolute", "spherical", "prismatic", "planar"))
+    model = kinds[rng.integers(4)]
     inner = np.ones(model.nv)
     for joint in model.joints:
         if joint.nq != joint.nv:    # of a floating robot nothing rubs

@@ -28,7 +28,7 @@ from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from ..model.block import ZERO, node_count, put, size_v, vector
 from .impulses import impulses
 from .joint_data import friction_level, within
-from .linear_equations import inverted, solved_for
+from .linear_equations import inverted, solved_for, solved_symmetric, symmetric_inverse, times
 from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
 
 ITERATIONS = 60      # largest number of iterations per step; typically six
@@ -93,8 +93,7 @@ def prepare(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     assign_rows(out[3], H)
     if stiffness.shape[0] > 0:
         H = H + 0.25 * h * h * stiffness
-    inverse = inverted(H)
-    inverse = 0.5 * (inverse + inverse.T)
+    inverse = symmetric_inverse(H)
     if damping.shape[0] == 0:
         assign_rows(out[0], inverse)
         assign_rows(out[1], inverse)
@@ -131,7 +130,7 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     W = np.empty(SIZE * node_count(B))
     middle = np.empty(q.shape[0])
     g, momentum, start, end, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    rest = np.empty(n)
+    rest, new = np.empty(n), np.empty(n)
     response = np.ascontiguousarray(given[1]).reshape(-1)
     half = 0.5 * h
     last = np.inf
@@ -166,10 +165,12 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
             if stiffness.shape[0] > 0:
                 ahead += half * half * (stiffness @ xi)
             rest += 0.5 * (given[2] @ ahead)
-        new = xi + given[0] @ rest
+        times(given[0], rest, new)
+        for i in range(n):
+            new[i] += xi[i]
         size = np.max(np.abs(new))    # before impulses: of what they bring to rest, rounding remains
         if free.shape[0] > 0:
-            new = free @ new
+            assign(new, free @ new)
         out[2] = 0.0
         if boxes.shape[0] > 0:
             new -= boxes[2]
@@ -217,12 +218,11 @@ def finish(B, q, p, h, boxes, H, v, frame):
     W = np.empty(MASS_SIZE * node_count(B))
     mass_of(B, q, W, H)
     turn_axes(B, p, q, True, v)
-    assign(v, solved_for(H, v))
+    assign(v, solved_symmetric(H, v))
     if boxes.shape[0] > 0:
-        inverse = inverted(H)
         impulse = np.empty(p.shape[0])
         v -= boxes[2]
-        impulses((0.5 * (inverse + inverse.T)).reshape(-1), boxes[0], boxes[1], v, impulse)
+        impulses(symmetric_inverse(H).reshape(-1), boxes[0], boxes[1], v, impulse)
         v += boxes[2]
         turn_axes(B, impulse, q, False, impulse)
         for i in range(p.shape[0]):
@@ -247,11 +247,11 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, ::1], "
        "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, int64)", nogil=True)
 def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, limits, joints, h, steps):
-    """Up to so many steps of h (s) from q, v, which take the state after the last one; returns how many there were: fewer
-    before a step that leaves a limit, has no solution or is not finite.
+    """Up to so many steps of h (s) from q, v, which take the state after the last one; returns how many there were:
+    fewer before a step that leaves a limit, has no solution or is not finite.
 
-    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts: one row, or one per step. wrench: in node
-    frames, or empty. gravity: that of a frame at the centre of mass. limits (2, nq), joints: see `joint_data`.
+    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts: one row, or one per step. wrench: in
+    node frames, or empty. gravity: that of a frame at the centre of mass. limits (2, nq), joints: see `joint_data`.
     """
     n = size_v(B)
     given, out, boxes, loads = np.empty((4, n, n)), np.empty((4, n)), np.zeros((3, n)), np.zeros((3, n))

@@ -56,7 +56,7 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
     rows = len(start[0])
     given = _efforts(model, efforts, rows, count)
     first = Simulator(model, step=step, **simulator)
-    time = first.step_size * np.arange(0, count + 1, every)
+    time = first.step_size * np.arange(0.0, count + 1, every)
     motions = Motions(time, np.empty((rows, len(time), model.nq)), np.empty((rows, len(time), model.nv)))
 
     def run(begin: int) -> None:
