@@ -26,6 +26,7 @@ PARTS: dict[str, Any] = {
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
     "motion_peers": lambda args: {"quick": args.quick},
     "batch": lambda args: {"quick": args.quick},
+    "simulation": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},
@@ -39,8 +40,8 @@ PARTS: dict[str, Any] = {
     "loop": lambda args: {"events": args.events, "seed": args.seed},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes or [*NODES, "series"]},
 }
-ON_REQUEST = ("batch", "identification", "effort_findings", "motion_fuzz", "motion_peers", "loop_options", "soak",
-              "fuzz", "joint_state_bytes", "command_bytes", "large", "simulators", "walk", "loop")
+ON_REQUEST = ("batch", "simulation", "identification", "effort_findings", "motion_fuzz", "motion_peers", "loop_options",
+              "soak", "fuzz", "joint_state_bytes", "command_bytes", "large", "simulators", "walk", "loop")
 
 
 def main() -> None:

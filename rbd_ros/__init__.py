@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from .core.motion.time_optimal import TimedPath, time_optimal
     from .core.simulation.contact.records import ContactState
     from .core.simulation.elastic_simulator import ElasticSimulator
+    from .core.simulation.simulate import Motions, simulate
     from .core.simulation.simulator import Simulator
     from .core.specialize.c_source import c_source
     from .core.specialize.specialized import SpecializedModel, specialize
@@ -127,8 +128,8 @@ __all__ = [
     "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation", "FeedbackGains",
     "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction",
     "Hybrid", "HybridDerivatives", "HybridDirectional", "Identification", "Inertia", "InverseDerivatives",
-    "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motor",
-    "MotorReference", "NonholonomicConstraint", "OptimalMotion", "Plane", "PlaneLimit", "Point", "Primitive",
+    "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motions",
+    "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion", "Plane", "PlaneLimit", "Point", "Primitive",
     "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact",
     "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SingularMassMatrix", "SlidingContact",
     "Solutions", "SpecializedModel", "Sphere", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath",
@@ -152,7 +153,7 @@ __all__ = [
     "link_efforts_directional", "load_actuation", "load_constraints", "load_contacts", "load_urdf", "mass_matrix",
     "motor_reference", "motor_reference_directional", "operational_space_inertia", "optimize_motion",
     "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
-    "spatial_inertias", "specialize", "surfaces_of", "time_optimal",
+    "simulate", "spatial_inertias", "specialize", "surfaces_of", "time_optimal",
 ]
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
@@ -240,6 +241,8 @@ _LATER = {
     "time_optimal": "core.motion.time_optimal",
     "ContactState": "core.simulation.contact.records",
     "ElasticSimulator": "core.simulation.elastic_simulator",
+    "Motions": "core.simulation.simulate",
+    "simulate": "core.simulation.simulate",
     "Simulator": "core.simulation.simulator",
     "c_source": "core.specialize.c_source",
     "SpecializedModel": "core.specialize.specialized",

@@ -119,6 +119,7 @@ def test_what_numpy_cannot_solve_on_the_way_is_a_divergence(monkeypatch):
     def fail(*arguments):
         raise np.linalg.LinAlgError("Singular matrix")
 
+    monkeypatch.setattr(simulator, "_many", None)
     monkeypatch.setattr(simulator, "_advance", fail)
     with pytest.raises(rbd.RbdError, match="diverged at 0 s: velocity of joint 'hinge'"):
         simulator.step()

@@ -24,7 +24,8 @@ class Bounds:
     """Limits of a model's plain coordinates, whose velocity is the rate of their position: they can be held exactly.
     plain_q, plain_v: their indices; lower, upper: of their positions, infinite if disabled.
 
-    resting, moving: whether there are limits of positions, and of velocities.
+    resting, moving: whether there are limits of positions, and of velocities. tolerated (nv,): velocities that count as
+    within their limits.
     """
 
     def __init__(self, model: RobotModel, positions: bool, velocities: bool) -> None:
@@ -40,7 +41,7 @@ class Bounds:
         if velocities:
             self.fastest[self.plain_v] = np.where(limit > 0.0, limit, np.inf)
         self.moving = bool(np.isfinite(self.fastest).any())
-        self._tolerated = (1.0 + ROUNDING) * self.fastest
+        self.tolerated = (1.0 + ROUNDING) * self.fastest
 
     @property
     def positions(self) -> Iterator[tuple[int, float, float]]:
@@ -61,13 +62,13 @@ class Bounds:
 
     def any_fast(self, v: Array) -> bool:
         """Whether a velocity is beyond its limit."""
-        return self.moving and bool((np.abs(v) > self._tolerated).any())
+        return self.moving and bool((np.abs(v) > self.tolerated).any())
 
     def fast(self, v: Array) -> tuple[Indices, Indices]:
         """Coordinates whose velocities lie below and above the limits."""
         if not self.any_fast(v):
             return NOWHERE, NOWHERE
-        return np.flatnonzero(v < -self._tolerated), np.flatnonzero(v > self._tolerated)
+        return np.flatnonzero(v < -self.tolerated), np.flatnonzero(v > self.tolerated)
 
     def left(self, q: Array, v: Array) -> bool:
         """Whether any limit is exceeded."""

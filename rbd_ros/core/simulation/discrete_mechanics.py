@@ -27,7 +27,8 @@ from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from ..model.block import ZERO, node_count, put, size_v, vector
 from .impulses import impulses
-from .linear_equations import inverted, solved_for
+from .joint_data import friction_level, within
+from .linear_equations import inverted, solved_for, solved_symmetric, symmetric_inverse, times
 from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
 
 ITERATIONS = 60      # largest number of iterations per step; typically six
@@ -62,9 +63,8 @@ def center(H):
     return (-H[1, 5] / H[3, 3], H[0, 5] / H[3, 3], -H[0, 4] / H[3, 3])
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
-       "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
-def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
+@routine
+def prepare(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
     the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
     their factor `h D M̃⁻¹`; M at the middle.
@@ -93,8 +93,7 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     assign_rows(out[3], H)
     if stiffness.shape[0] > 0:
         H = H + 0.25 * h * h * stiffness
-    inverse = inverted(H)
-    inverse = 0.5 * (inverse + inverse.T)
+    inverse = symmetric_inverse(H)
     if damping.shape[0] == 0:
         assign_rows(out[0], inverse)
         assign_rows(out[1], inverse)
@@ -107,13 +106,19 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     assign_rows(out[1], 0.5 * (response + response.T))
 
 
-@entry("boolean(float64[::1], float64[:, ::1], float64, float64[:, ::1], float64[::1], float64[:, ::1], "
-       "float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1])")
-def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
+@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
+       "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
+def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
+    """`prepare`."""
+    prepare(B, q, v, h, damping, stiffness, p, xi, out, frame, known)
+
+
+@routine
+def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
     """Solve a step from the positions ends[0]; its end is stored in ends[1].
 
     loads: rows momentum p (parents' axes); efforts, which include springs at a displacement from q; this displacement.
-    given, frame: from `prepare_entry`; free: projector onto the constraints' null space, or (0, 0). boxes: rows low,
+    given, frame: from `prepare`; free: projector onto the constraints' null space, or (0, 0). boxes: rows low,
     high, of the impulses of the first half, and their target velocities; or no rows. out (4, nv): rows xi, in: a guess;
     momentum at the end (parents' axes) without impulses of friction and stops in the second half; impulses of the first
     half; those of constraints in half a step. Returns False without convergence.
@@ -125,7 +130,7 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
     W = np.empty(SIZE * node_count(B))
     middle = np.empty(q.shape[0])
     g, momentum, start, end, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    rest = np.empty(n)
+    rest, new = np.empty(n), np.empty(n)
     response = np.ascontiguousarray(given[1]).reshape(-1)
     half = 0.5 * h
     last = np.inf
@@ -160,10 +165,12 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
             if stiffness.shape[0] > 0:
                 ahead += half * half * (stiffness @ xi)
             rest += 0.5 * (given[2] @ ahead)
-        new = xi + given[0] @ rest
+        times(given[0], rest, new)
+        for i in range(n):
+            new[i] += xi[i]
         size = np.max(np.abs(new))    # before impulses: of what they bring to rest, rounding remains
         if free.shape[0] > 0:
-            new = free @ new
+            assign(new, free @ new)
         out[2] = 0.0
         if boxes.shape[0] > 0:
             new -= boxes[2]
@@ -195,22 +202,27 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
     return True
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
-       "float64[::1])")
-def finish_entry(B, q, p, h, boxes, H, v, frame):
+@entry("boolean(float64[::1], float64[:, ::1], float64, float64[:, ::1], float64[::1], float64[:, ::1], "
+       "float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1])")
+def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
+    """`solve`."""
+    return solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame)
+
+
+@routine
+def finish(B, q, p, h, boxes, H, v, frame):
     """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes (as in
-    `solve_entry`), which are added to p; H takes the mass matrix there. A floating robot
+    `solve`), which are added to p; H takes the mass matrix there. A floating robot
     (frame) goes on along the path of its centre of mass.
     """
     W = np.empty(MASS_SIZE * node_count(B))
     mass_of(B, q, W, H)
     turn_axes(B, p, q, True, v)
-    assign(v, solved_for(H, v))
+    assign(v, solved_symmetric(H, v))
     if boxes.shape[0] > 0:
-        inverse = inverted(H)
         impulse = np.empty(p.shape[0])
         v -= boxes[2]
-        impulses((0.5 * (inverse + inverse.T)).reshape(-1), boxes[0], boxes[1], v, impulse)
+        impulses(symmetric_inverse(H).reshape(-1), boxes[0], boxes[1], v, impulse)
         v += boxes[2]
         turn_axes(B, impulse, q, False, impulse)
         for i in range(p.shape[0]):
@@ -223,3 +235,49 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
         put(frame, 3, add(vector(frame, 3), scale(h, a)))
         put(q, 0, sub(moved, rotate(R, center(H))))
         put(v, 3, add(vector(v, 3), rotate_back(R, vector(frame, 3))))
+
+
+@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
+       "float64[::1])")
+def finish_entry(B, q, p, h, boxes, H, v, frame):
+    """`finish`."""
+    finish(B, q, p, h, boxes, H, v, frame)
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, ::1], "
+       "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, int64)", nogil=True)
+def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, limits, joints, h, steps):
+    """Up to so many steps of h (s) from q, v, which take the state after the last one; returns how many there were:
+    fewer before a step that leaves a limit, has no solution or is not finite.
+
+    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts: one row, or one per step. wrench: in
+    node frames, or empty. gravity: that of a frame at the centre of mass. limits (2, nq), joints: see `joint_data`.
+    """
+    n = size_v(B)
+    given, out, boxes, loads = np.empty((4, n, n)), np.empty((4, n)), np.zeros((3, n)), np.zeros((3, n))
+    ends, v1, guess, none = np.empty((2, q.shape[0])), v.copy(), v.copy(), np.empty((0, 0))
+    start, centre = p.copy(), frame.copy()
+    for s in range(steps):
+        assign(start, p)
+        assign(centre, frame)
+        prepare(B, q, v, h, damping, none, start, guess, given, centre, known or s > 0)
+        rows = boxes if friction_level(joints, v, 0.5 * h, boxes[0], boxes[1]) else none
+        assign(ends[0], q)
+        assign(ends[1], q)
+        assign(loads[0], start)
+        assign(loads[1], efforts[min(s, efforts.shape[0] - 1)])
+        assign(out[0], guess)
+        if not solve(B, ends, h, loads, wrench, damping, none, given, none, rows, out, centre) or not within(
+                limits, joints, ends[1], out[0]):
+            return s
+        if centre.shape[0] > 0:
+            for i in range(3):
+                centre[6 + i] += gravity[i]
+        finish(B, ends[1], out[1], h, rows, given[3], v1, centre)
+        if not within(limits, joints, ends[1], v1):
+            return s
+        assign(q, ends[1])
+        assign(v, v1)
+        assign(p, out[1])
+        assign(frame, centre)
+    return steps

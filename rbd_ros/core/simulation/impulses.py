@@ -10,7 +10,7 @@ import numpy as np
 
 from ..compiled.entry import entry
 from ..compiled.kernel import routine
-from .linear_equations import solved_for
+from .linear_equations import solved_symmetric
 
 
 @routine
@@ -27,14 +27,18 @@ def impulses(W, low, high, v, p):
     rest = 1e-13 * (1.0 + np.max(np.abs(v)))
     for turn in range(1, 51):
         for _ in range(10):
+            moving = False
             for i in range(n):
                 if low[i] < high[i]:
                     wanted = min(max(p[i] - v[i] / W[n * i + i], low[i]), high[i])
                     change = wanted - p[i]
                     if change != 0.0:
+                        moving = True
                         p[i] = wanted
                         for k in range(n):
                             v[k] += W[n * k + i] * change
+            if not moving:
+                break
         inside = np.zeros(n, np.bool_)
         count = 0
         for i in range(n):
@@ -55,7 +59,7 @@ def impulses(W, low, high, v, p):
                     else:
                         b[r] -= W[n * i + k] * p[k]
                 r += 1
-        x = solved_for(A, b) if count > 0 else b
+        x = solved_symmetric(A, b) if count > 0 else b
         if not np.isfinite(x).all():    # dependent coordinates: the iteration alone
             continue
         r = 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled.kernel import routine
+from ..compiled.kernel import kernel, routine
 
 
 @routine
@@ -25,4 +25,75 @@ def solved_for(A, b):
         result = np.linalg.solve(A, b)
     except Exception:    # likewise
         result[:] = np.nan
+    return result
+
+
+@kernel
+def times(A, x, out):
+    """`out = A x`, A (n, n)."""
+    for i in range(x.shape[0]):
+        y = A[i, 0] * x[0]
+        for k in range(1, x.shape[0]):
+            y += A[i, k] * x[k]
+        out[i] = y
+
+
+@routine
+def factor(A, n):
+    """The lower half of A (n·n), positive definite, becomes L and D of A = L D Lᵀ; NaN where it is not definite."""
+    for i in range(n):
+        for j in range(i):    # L D so far
+            for k in range(j):
+                A[n * i + j] -= A[n * i + k] * A[n * j + k]
+        for j in range(i):
+            x = A[n * i + j] / A[n * j + j]
+            A[n * i + i] -= x * A[n * i + j]
+            A[n * i + j] = x
+        if not A[n * i + i] > 0.0:
+            A[n * i + i] = np.nan
+
+
+@routine
+def solved_symmetric(A, b):
+    """A⁻¹ b (n,) of a positive definite A (n, n); NaN where it is not definite."""
+    n = b.shape[0]
+    L, x = A.copy().reshape(-1), b.copy()
+    factor(L, n)
+    for i in range(n):
+        for k in range(i):
+            x[i] -= L[n * i + k] * x[k]
+    for i in range(n - 1, -1, -1):
+        x[i] /= L[n * i + i]
+        for k in range(i + 1, n):
+            x[i] -= L[n * k + i] * x[k]
+    return x
+
+
+@routine
+def inverse_of_symmetric(A, n, out):
+    """out (n·n): A⁻¹ of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
+    factor(A, n)
+    for j in range(n):    # L⁻¹ into the lower half of out
+        out[n * j + j] = 1.0
+        for i in range(j + 1, n):
+            x = -A[n * i + j]
+            for k in range(j + 1, i):
+                x -= A[n * i + k] * out[n * k + j]
+            out[n * i + j] = x
+    for i in range(n):    # L⁻ᵀ D⁻¹ L⁻¹ into the upper half: what is below is needed no more
+        for j in range(i + 1):
+            x = 0.0
+            for k in range(i, n):
+                x += out[n * k + i] * out[n * k + j] / A[n * k + k]
+            out[n * j + i] = x
+    for i in range(n):
+        for j in range(i):
+            out[n * i + j] = out[n * j + i]
+
+
+@routine
+def symmetric_inverse(A):
+    """A⁻¹ (n, n) of a positive definite A (n, n); NaN where it is not definite."""
+    result = np.empty_like(A)
+    inverse_of_symmetric(A.copy().reshape(-1), A.shape[0], result.reshape(-1))
     return result

@@ -18,7 +18,7 @@ from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
-from ..model.state import states
+from ..model.state import node_wrenches, states
 from ..model.surfaces.compliant import CompliantContact
 from ..model.surfaces.unilateral import UnilateralContact
 from .bounds import Bounds, Boxes
@@ -29,6 +29,7 @@ from .contact.records import ContactState
 from .contact.simulated import SimulatedContacts
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
+from .many_steps import ManySteps
 from .modes import Modes
 from .springs import ArmSprings
 from .variational import Unsolved, Variational
@@ -80,6 +81,7 @@ class Simulator(Checks):
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
+        self._many: ManySteps | None = None
         self.brakes = None
         soft, hard, self._is_soft = soft_and_hard(contacts)
         self._soft = CompliantMotion(model, soft, self.step_size) if soft else None
@@ -93,6 +95,9 @@ class Simulator(Checks):
             self._soft is not None) if integrator == "variational" else None
         self._contacts = SimulatedContacts(
             model, hard, self._bounds, self._level, self._constrained, integrator == "rk4") if hard else None
+        by_joints = springs is None and constraints is None and not contacts
+        if by_joints and (self._variational is not None or not model.mimics):
+            self._many = ManySteps(model, self._variational or integrator, self._law, self._bounds, self.step_size)
         self.reset(q, v)
 
     def __repr__(self) -> str:
@@ -150,6 +155,8 @@ class Simulator(Checks):
         if np.delete(brakes, self._bounds.plain_v).any():
             raise RbdError("brakes: expected 0 for joints that are no plain numbers, such as floating ones")
         self._brakes, self._rubs = brakes, bool(np.any(self._law.breakaway) or brakes.any())
+        if self._many is not None:
+            self._many.brake(brakes)
 
     @property
     def creeps(self) -> bool:
@@ -190,29 +197,58 @@ class Simulator(Checks):
                 + springs)
 
     def step(self, effort: Effort | None = None, n: int = 1, external_wrenches: Any = None) -> None:
-        """Advance n steps with an effort (nv,) (N m or N; default 0) and constant external wrenches.
+        """Advance n steps with an effort (N m or N; default 0) and constant external wrenches.
 
-        effort: constant, or a function of `time` (s), evaluated whenever the integrator needs it, at its full order.
+        effort: (nv,), constant; (n, nv), one for each step; or a function of `time` (s), evaluated whenever the
+        integrator needs it, at its full order. Steps take least time if all are asked for at once, with arrays.
         external_wrenches: `{body: (6,)}` or (nb, 6), moment first, on the body, in the frame of the URDF link.
         Raises `RbdError` for a non-finite state, and keeps the last finite one.
         """
-        given = effort if callable(effort) else self._checked(effort)
         count = step_count(n)
+        efforts = None if callable(effort) else self._efforts(effort, count)
+        begin, end = self._steps, self._steps + count
         with np.errstate(all="ignore"):
-            for _ in range(count):
-                try:
-                    q, v = self._advance(given, external_wrenches) if self._contacts is None else self._touched(
-                        self._contacts, given, external_wrenches)
-                except (BeyondNumbers, np.linalg.LinAlgError):
-                    raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
-                if not math.isfinite(q @ q + v @ v):
-                    self._check_finite(q, v)
-                self._q, self._v = q, v
-                self._steps += 1
+            while self._steps < end:
+                done = self._steps - begin
+                rest = None if efforts is None else efforts[min(done, len(efforts) - 1):]
+                if rest is not None and self._many is not None:
+                    done += self._stretch(self._many, rest, external_wrenches, count - done)
+                if done < count:
+                    self._step(efforts[min(done, len(efforts) - 1)] if efforts is not None else effort,
+                               external_wrenches)
 
-    def _checked(self, effort: ArrayLike | None) -> Array:
+    def _stretch(self, many: ManySteps, efforts: Array, wrenches: Any, steps: int) -> int:
+        """Advance by as many of these steps as `ManySteps` can; returns how many there were."""
+        q, v = self._q.copy(), self._v.copy()
+        done = many.advance(q, v, efforts, node_wrenches(self.model, wrenches, None), steps)
+        if done:
+            self._q, self._v = q, v
+            self._steps += done
+        return done
+
+    def _step(self, given: Any, wrenches: Any) -> None:
+        try:
+            q, v = self._advance(given, wrenches) if self._contacts is None else self._touched(
+                self._contacts, given, wrenches)
+        except (BeyondNumbers, np.linalg.LinAlgError):
+            raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
+        if not math.isfinite(q @ q + v @ v):
+            self._check_finite(q, v)
+        self._q, self._v = q, v
+        self._steps += 1
+
+    def _efforts(self, effort: ArrayLike | None, count: int) -> Array:
+        """Efforts of all steps (1, nv), or of each (count, nv)."""
         if effort is None:
-            return np.zeros(self.model.nv)
+            return np.zeros((1, self.model.nv))
+        tau = np.atleast_2d(states(self.model, rates={"effort": effort}).arrays[0])
+        if len(tau) in (1, count):
+            return np.array(tau)
+        raise RbdError(f"effort: expected ({self.model.nv},), or ({count}, {self.model.nv}) for {count} steps, got "
+                       f"shape {tau.shape}")
+
+    def _checked(self, effort: ArrayLike) -> Array:
+        """What a function of time gives."""
         tau = np.array(states(self.model, rates={"effort": effort}).arrays[0])
         if tau.ndim == 1:
             return tau

@@ -42,6 +42,8 @@ class Unsolved(Exception):
 class Variational:
     """Steps of one robot. friction: level (nv,) of dry friction at velocities, or None. bounds: stops and velocity
     limits. dissipates: whether steps have additional damping.
+
+    block, central, gravity, damping: what kernels take (`discrete_mechanics`).
     """
 
     def __init__(self, model: RobotModel, friction: Callable[[Array], Array | None], bounds: Bounds,
@@ -51,13 +53,13 @@ class Variational:
         damping = np.diag(model.damping)
         if springs is not None:
             damping = damping + springs.damping
-        self._damping = np.ascontiguousarray(damping) if damping.any() else NONE
-        self._block, self._gravity = model._block, np.zeros(3)
-        self._central = constrained is None and not dissipates and _floats_alone(model, friction)
-        if self._central:    # no gravity relative to the centre of mass
-            self._block = model._block.copy()
-            self._gravity = model._block[GRAVITY:GRAVITY + 3].copy()
-            self._block[GRAVITY:GRAVITY + 3] = 0.0
+        self.damping = np.ascontiguousarray(damping) if damping.any() else NONE
+        self.block, self.gravity = model._block, np.zeros(3)
+        self.central = constrained is None and not dissipates and _floats_alone(model, friction)
+        if self.central:    # no gravity relative to the centre of mass
+            self.block = model._block.copy()
+            self.gravity = model._block[GRAVITY:GRAVITY + 3].copy()
+            self.block[GRAVITY:GRAVITY + 3] = 0.0
         self.forget()
 
     def forget(self) -> None:
@@ -96,9 +98,9 @@ class Variational:
 
     def _step(self, q: Array, v: Array, h: float, effort: Array, wrench: Array,
               more: Array) -> tuple[Array, Array]:
-        n, block = self.model.nv, self._block
+        n, block = self.model.nv, self.block
         springs, constrained = self._springs, self._constrained
-        damping, stiffness, offset = self._damping, NONE, np.zeros(0)
+        damping, stiffness, offset = self.damping, NONE, np.zeros(0)
         if more.size:
             damping = np.ascontiguousarray(more + damping if damping.size else more)
         if springs is not None:
@@ -108,7 +110,7 @@ class Variational:
                 mass_matrix(self.model, q), stiffness, h))
         known = self._known is not None
         p, frame = (x.copy() for x in self._known) if self._known else (
-            np.empty(n), np.zeros(9 if self._central else 0))
+            np.empty(n), np.zeros(9 if self.central else 0))
         guess, given = np.empty(n), np.empty((4, n, n))
         prepare_entry(block, q, v, h, damping, stiffness, p, guess, given, frame, known)
         free = NONE
@@ -145,7 +147,7 @@ class Variational:
                     continue
             p1, end = out[1], frame.copy()
             if end.size:
-                end[6:] += self._gravity
+                end[6:] += self.gravity
             finish_entry(block, q1, p1, h, rows, given[3], v1, end)
             if not bounds.any_fast(v1):
                 break

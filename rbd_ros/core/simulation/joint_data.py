@@ -1,0 +1,35 @@
+"""What kernels of the simulation know of joints: friction, limits of positions and velocities."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compiled.kernel import kernel
+from ..model.block import all_finite
+
+DAMPING, COULOMB, BREAKAWAY, STRIBECK, BRAKES, FASTEST, ROWS = range(7)    # of `joints` (ROWS, nv)
+
+
+@kernel
+def friction_level(joints, v, scale, low, high):
+    """Impulses of dry friction, `scale` (s) times its level at velocities v: −high, high. Returns whether any is not 0.
+    """
+    rubs = False
+    for i in range(v.shape[0]):
+        level = joints[BRAKES, i] + joints[COULOMB, i]
+        more = joints[BREAKAWAY, i] - joints[COULOMB, i]
+        if more != 0.0:
+            level += more * np.exp(-(v[i] / joints[STRIBECK, i]) ** 2)
+        low[i], high[i] = -scale * level, scale * level
+        rubs |= level != 0.0
+    return rubs
+
+
+@kernel
+def within(limits, joints, q, v):
+    """Whether a state is finite, and beyond none of the limits."""
+    inside = True
+    for i in range(q.shape[0]):
+        inside &= limits[0, i] <= q[i] <= limits[1, i]
+    for i in range(v.shape[0]):
+        inside &= abs(v[i]) <= joints[FASTEST, i]
+    return inside and all_finite(q) and all_finite(v)

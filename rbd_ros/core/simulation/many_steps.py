@@ -1,0 +1,163 @@
+"""Many steps in one compiled call: what moves by joints, with damping, dry friction and wrenches.
+
+Each kernel ends before the first step that leaves a limit of positions or velocities, has no solution or is not finite:
+`Simulator` computes such a step by itself, with stops, events and errors. A step is the same in both.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compiled.assign import assign
+from ..compiled.entry import entry
+from ..compiled.kernel import sweep
+from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
+from ..dynamics.articulated import articulated_recursion
+from ..dynamics.forward import forward_dynamics
+from ..dynamics.friction import Friction
+from ..dynamics.mass_matrix import SIZE as MASS_SIZE
+from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..model.block import node_count, size_v
+from ..model.configuration import integrate_state
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from .bounds import Bounds
+from .discrete_mechanics import variational_steps
+from .impulses import impulses
+from .joint_data import BRAKES, BREAKAWAY, COULOMB, DAMPING, FASTEST, ROWS, STRIBECK, friction_level, within
+from .linear_equations import inverse_of_symmetric
+from .variational import Variational
+
+@sweep
+def accelerations(B, q, v, effort, joints, wrench, tau, W, out):
+    """Forward dynamics under efforts and viscous damping; returns as `articulated_recursion`."""
+    for i in range(v.shape[0]):
+        tau[i] = effort[i] - joints[DAMPING, i] * v[i]
+    return articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (wrench, 0), W, out, out)
+
+
+@sweep
+def moved(B, q, v, h, dv, out):
+    """`out = q ⊕ h v`."""
+    for i in range(v.shape[0]):
+        dv[i] = h * v[i]
+    integrate_state(B, q, 0, dv, 0, out)
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], "
+       "float64[:, ::1], float64, int64)", nogil=True)
+def semi_implicit_steps(B, q, v, efforts, wrench, limits, joints, h, steps):
+    """Up to so many steps of h (s) from q, v, which take the state after the last one; returns how many there were.
+
+    B: of the model with h times its damping as additional armature, which makes damping implicit. efforts: one row, or
+    one per step. wrench: in node frames, or empty. limits (2, nq), joints (ROWS, nv).
+    """
+    n = size_v(B)
+    W = np.empty(ARTICULATED_SIZE * node_count(B))
+    mass_work = np.empty(MASS_SIZE * node_count(B))
+    q1, v1, a, tau, dv, low, high, p = q.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy()
+    M, inverse = np.zeros(n * n), np.zeros(n * n)
+    for s in range(steps):
+        if accelerations(B, q, v, efforts[min(s, efforts.shape[0] - 1)], joints, wrench, tau, W, a) != 0:
+            return s
+        for i in range(n):
+            v1[i] = v[i] + h * a[i]
+        if friction_level(joints, v, h, low, high):
+            mass_matrix_recursion(B, q, 0, mass_work, M, 0)
+            inverse_of_symmetric(M, n, inverse)
+            impulses(inverse, low, high, v1, p)
+        moved(B, q, v1, h, dv, q1)
+        if not within(limits, joints, q1, v1):
+            return s
+        assign(q, q1)
+        assign(v, v1)
+    return steps
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], "
+       "float64[:, ::1], float64, int64)", nogil=True)
+def runge_kutta_steps(B, q, v, efforts, wrench, limits, joints, h, steps):
+    """Steps of `runge_kutta_4`, as above, of joints without dry friction that touch no stop; B: of the model."""
+    n = size_v(B)
+    W = np.empty(ARTICULATED_SIZE * node_count(B))
+    a1, a2, a3, a4, v2, v3, v4 = v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy()
+    tau, dv, u = v.copy(), v.copy(), v.copy()
+    q1, q2 = q.copy(), q.copy()
+    half = 0.5 * h
+    for s in range(steps):
+        for i in range(q.shape[0]):
+            if not limits[0, i] < q[i] < limits[1, i]:
+                return s
+        effort = efforts[min(s, efforts.shape[0] - 1)]
+        singular = accelerations(B, q, v, effort, joints, wrench, tau, W, a1)
+        moved(B, q, v, half, dv, q2)
+        for i in range(n):
+            v2[i] = v[i] + half * a1[i]
+        singular += accelerations(B, q2, v2, effort, joints, wrench, tau, W, a2)
+        for i in range(n):
+            v3[i] = v[i] + half * a2[i]
+        moved(B, q, v2, half, dv, q1)
+        singular += accelerations(B, q1, v3, effort, joints, wrench, tau, W, a3)
+        for i in range(n):
+            v4[i] = v[i] + h * a3[i]
+            u[i] = h * v3[i] - half * v[i]
+        moved(B, q2, u, 1.0, dv, q1)
+        singular += accelerations(B, q1, v4, effort, joints, wrench, tau, W, a4)
+        if singular != 0:
+            return s
+        for i in range(n):
+            middle = 2.0 * (v2[i] + v3[i])
+            u[i] = 3.0 * v[i] + middle - v4[i]
+            v3[i] = -v[i] + middle + 3.0 * v4[i]
+            v4[i] = v[i] + h / 6.0 * (a1[i] + 2.0 * (a2[i] + a3[i]) + a4[i])
+        moved(B, q, u, h / 12.0, dv, q2)
+        moved(B, q2, v3, h / 12.0, dv, q1)
+        if not within(limits, joints, q1, v4):
+            return s
+        assign(q, q1)
+        assign(v, v4)
+    return steps
+
+
+class ManySteps:
+    """Steps of h (s) of one robot. method: `semi_implicit`, `rk4`, or the `Variational` whose momentum goes on."""
+
+    def __init__(self, model: RobotModel, method: str | Variational, friction: Friction, bounds: Bounds,
+                 h: float) -> None:
+        self._method, self._h, self._model = method, h, model
+        self._block = model._block
+        self._looked = False    # whether the robot moves inertia without that of damping
+        if method == "semi_implicit":
+            self._block = model.with_(armature=model.armature + h * model.damping)._block
+        self._limits = np.stack([np.full(model.nq, -np.inf), np.full(model.nq, np.inf)])
+        self._limits[:, bounds.plain_q] = bounds.lower, bounds.upper
+        self._joints = np.zeros((ROWS, model.nv))
+        self._joints[DAMPING] = model.damping
+        self._joints[COULOMB], self._joints[BREAKAWAY] = friction.coulomb, friction.breakaway
+        self._joints[STRIBECK], self._joints[FASTEST] = friction.stribeck_velocity, bounds.tolerated
+
+    def brake(self, brakes: Array) -> None:
+        """Set the friction of brakes (nv,), N m or N."""
+        self._joints[BRAKES] = brakes
+
+    def advance(self, q: Array, v: Array, efforts: Array, wrench: Array, steps: int) -> int:
+        """Change q, v in place by up to so many steps; returns how many there were. efforts (1 or steps, nv); wrench:
+        in node frames, or empty.
+        """
+        limits, joints, method = self._limits, self._joints, self._method
+        if isinstance(method, Variational):
+            known = method.momentum is not None
+            p, frame = method.momentum or (np.zeros_like(v), np.zeros(9 if method.central else 0))
+            p, frame = p.copy(), frame.copy()
+            done = int(variational_steps.call(
+                method.block, q, v, p, frame, known, efforts, wrench, method.damping, method.gravity, limits,
+                joints, self._h, steps))
+            if done:
+                method.momentum = p, frame
+            return done
+        if method == "rk4" and (joints[BREAKAWAY] + joints[BRAKES]).any():
+            return 0    # modes between events
+        if not self._looked:
+            forward_dynamics(self._model, q, v, np.zeros_like(v))    # raises where it moves none
+            self._looked = True
+        kernel = runge_kutta_steps if method == "rk4" else semi_implicit_steps
+        return int(kernel.call(self._block, q, v, efforts, wrench, limits, joints, self._h, steps))

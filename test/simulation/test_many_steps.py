@@ -1,0 +1,102 @@
+"""Many steps in one compiled call are those that `Simulator` makes one by one, of any robot, up to what ends a call."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from simulation import robots
+from support.robots import chain
+
+import rbd_ros as rbd
+from rbd_ros import Simulator
+
+INTEGRATORS = ("variational", "semi_implicit", "rk4")
+
+
+def random_case(rng):
+    """A robot with some friction, its keywords, and a state in motion."""
+    kinds = (rbd.sample("iiwa"), rbd.sample("two_link"), robots.satellite(),
+             chain("revolute", "spherical", "prismatic", "planar"))
+    model = kinds[rng.integers(4)]
+    inner = np.ones(model.nv)
+    for joint in model.joints:
+        if joint.nq != joint.nv:    # of a floating robot nothing rubs
+            inner[joint.idx_v:joint.idx_v + joint.nv] = 0.0
+    model = model.with_(damping=inner * rng.choice([0.0, 0.3]), friction=inner * rng.choice([0.0, 0.5]))
+    law = None
+    if model.friction.any() and rng.random() < 0.5:
+        law = rbd.Friction(coulomb=model.friction, breakaway=1.5 * model.friction, stribeck_velocity=0.1)
+    keywords = {"limits": bool(rng.random() < 0.7), "velocity_limits": bool(rng.random() < 0.3), "friction": law,
+                "step": float(rng.choice([1e-3, 5e-3]))}
+    q = model.integrate(model.neutral(), 0.3 * rng.standard_normal(model.nv))
+    return model, keywords, q, rng.standard_normal(model.nv), inner
+
+
+def one_by_one(*arguments, **keywords):
+    simulator = Simulator(*arguments, **keywords)
+    simulator._many = None
+    return simulator
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_as_one_by_one(integrator, seed):
+    rng = np.random.default_rng([seed, len(integrator)])
+    model, keywords, q, v, inner = random_case(rng)
+    low, high = model.position_lower, model.position_upper
+    for joint in model.joints:
+        if joint.nq == joint.nv:
+            at = slice(joint.idx_q, joint.idx_q + joint.nq)
+            q[at] = np.clip(q[at], low[at], high[at])
+    if integrator == "rk4":
+        keywords["step"] = 1e-3    # explicit
+    keywords |= {"integrator": integrator, "q": q, "v": v}
+    many, single, plain = Simulator(model, **keywords), Simulator(model, **keywords), one_by_one(model, **keywords)
+    body = model.body_names[-1]
+    for n in rng.integers(1, 30, 6):
+        efforts = 2.0 * rng.standard_normal((n, model.nv) if rng.random() < 0.5 else (1, model.nv))
+        wrenches = {body: rng.standard_normal(6)} if rng.random() < 0.5 else None
+        brakes = inner * rng.choice([0.0, 0.0, 3.0])
+        for each in (many, single, plain):
+            each.brakes = brakes
+        many.step(efforts if len(efforts) == n else efforts[0], int(n), wrenches)
+        for k in range(n):
+            for each in (single, plain):
+                each.step(efforts[min(k, len(efforts) - 1)], 1, wrenches)
+        assert np.array_equal(many.q, single.q) and np.array_equal(many.v, single.v)    # however steps are shared out
+        scale = 1.0 + np.abs(plain.v).max()
+        np.testing.assert_allclose(many.q, plain.q, rtol=0, atol=1e-9 * scale)
+        np.testing.assert_allclose(many.v, plain.v, rtol=0, atol=1e-8 * scale)
+        assert many.steps == plain.steps
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_compiled_steps_take_over_where_they_can(integrator, monkeypatch):
+    simulator = Simulator(rbd.sample("iiwa"), integrator=integrator, limits=False)
+    monkeypatch.setattr(simulator, "_advance", None)    # would fail
+    simulator.step(np.ones(7), 100)
+    assert simulator.steps == 100 and np.abs(simulator.v).max() > 0.1
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_earlier_views_keep_their_state(integrator):
+    simulator = Simulator(rbd.sample("iiwa"), integrator=integrator, v=np.ones(7))
+    q, v = simulator.q, simulator.v
+    kept = q.copy(), v.copy()
+    simulator.step(n=10)
+    assert np.array_equal(q, kept[0]) and np.array_equal(v, kept[1])
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_a_state_that_is_not_finite_is_refused_and_the_steps_before_stay(integrator):
+    efforts = np.zeros((10, 7))
+    efforts[6:] = 1e308
+    simulator = Simulator(rbd.sample("iiwa"), integrator=integrator, limits=False)
+    with pytest.raises(rbd.RbdError, match=r"diverged at 0\.00"):
+        simulator.step(efforts, 10)
+    assert 6 <= simulator.steps < 10 and np.isfinite(simulator.v).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (5,), (2, 2, 7), (1, 5)])
+def test_efforts_of_another_shape(shape):
+    with pytest.raises(rbd.RbdError, match="effort"):
+        Simulator(rbd.sample("iiwa")).step(np.zeros(shape), 4)
