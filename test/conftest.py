@@ -26,7 +26,6 @@ THOROUGH = (
     "motion/test_smooth_timing", "nodes/test_ends.py::test_the_demo_takes_its_nodes_along", "nodes/test_planned_motion",
     "nodes/test_surroundings", "nodes/test_small_stamps",
     "simulation/test_variational.py::test_energy_stays_bounded", "test_site.py",
-    "test_door.py::test_everything_works_without_the_extension",
     "test_kernel_cache.py::test_code_that_others_may_have_written_is_not_loaded[a f",
     "test_kernel_cache.py::test_two_checkouts_share_one_cache",
     "test_style.py::test_finds_nothing_to_complain_about[mypy]",
