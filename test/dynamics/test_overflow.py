@@ -46,10 +46,12 @@ PLANNED = ["effort_energy", "optimize_motion", "time_optimal"]    # of motions, 
 # of no state
 LEARNT = ["base_parameters", "batch", "c_source", "excitation", "identify", "joint_friction", "specialize",
           "spatial_inertias"]
+IN_TIME = ["simulate"]    # diverges at a time: simulation/test_simulate.py
 DEFINED = {"articulated_bodies": ("mimic joints", ["mimic"]),    # what says so where it is not: of these models
            "operational_space_inertia": ("directions", ["mimic", "sliders"])}
 FREE = [name for name in FUNCTIONS
-        if first(name) == "model" and "constraints" not in needed(name) and name not in (*PLANNED, *LEARNT)]
+        if first(name) == "model" and "constraints" not in needed(name) and name not in (
+            *PLANNED, *LEARNT, *IN_TIME)]
 CONSTRAINED = [name for name in FUNCTIONS if "constraints" in needed(name)]
 MOVING = [name for name in FUNCTIONS if first(name) == "actuation"]
 
@@ -90,7 +92,7 @@ def states_of(model, names):
 
 
 def test_every_function_is_looked_at():
-    looked_at = {*FREE, *CONSTRAINED, *MOVING, *PLANNED, *LEARNT}
+    looked_at = {*FREE, *CONSTRAINED, *MOVING, *PLANNED, *LEARNT, *IN_TIME}
     assert not set(FUNCTIONS) - looked_at, "a new function: give it its place here"
 
 

@@ -43,8 +43,13 @@ def test_from_rest_to_the_end_only():
     assert motions.q.shape == (2, 2, 7) and not motions.v[:, 0].any() and motions.time[-1] == 0.005
 
 
+def test_one_state():
+    one, many = rbd.simulate(ARM, np.ones(7), n=4, stride=2), rbd.simulate(ARM, np.ones((1, 7)), n=4, stride=2)
+    assert one.q.shape == (3, 7) and np.array_equal(one.q, many.q[0]) and np.array_equal(one.v, many.v[0])
+
+
 @pytest.mark.parametrize("changed, message", [
-    ({"q": np.zeros(7)}, r"q: expected \(N, 7\)"), ({"q": np.zeros((2, 6))}, "q"),
+    ({"q": np.zeros((2, 6))}, "q"), ({"q": np.zeros((2, 2, 7))}, "q"),
     ({"v": np.zeros((3, 7))}, "v"), ({"efforts": np.zeros((3, 7))}, "efforts: expected shape"),
     ({"efforts": np.full(7, np.nan)}, "efforts: expected finite"), ({"stride": 3}, "stride: expected a divisor of 4"),
     ({"stride": 0}, "stride"), ({"threads": 0}, "threads"), ({"n": -1}, "n"), ({"integrator": "euler"}, "integrator"),

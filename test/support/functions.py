@@ -50,6 +50,7 @@ def functions(model):
             model, q, v, a, v, a),
         "forward_dynamics_time_derivatives": lambda q, v, a: rbd.forward_dynamics_time_derivatives(model, q, v, a, v),
         "inertial_regressor": lambda q, v, a: rbd.inertial_regressor(model, q, v, a),
+        "simulate": lambda q, v, a: rbd.simulate(model, q, v, n=1, limits=False).v,
         "integrate": lambda q, v, a: model.integrate(q, v),
         "difference": lambda q, v, a: model.difference(q, model.neutral()),
     }

@@ -18,7 +18,7 @@ SHARE = 16    # states of one task of a thread
 
 
 class Motions(NamedTuple):
-    """Of N simulations: `time` (k,) s, `q` (N, k, nq), `v` (N, k, nv), from the initial state on."""
+    """Of N simulations: `time` (k,) s, `q` (N, k, nq), `v` (N, k, nv), from the initial state on; of one (k, …)."""
 
     time: Array
     q: Array
@@ -30,9 +30,9 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
              threads: int = 1, **simulator: Any) -> Motions:
     """Simulate n steps of `step` (s) from each of N initial states, as `Simulator` does one by one.
 
-    q (N, nq), v (N, nv) or None: at rest. efforts: (nv,), (n, nv) or (N, n, nv), N m or N; None: 0. stride: steps
-    between the states that are returned, a divisor of n; None: the initial and the last state only.
-    external_wrenches: constant, as in `Simulator.step`. threads: that many at once; results are the same bits.
+    q (N, nq), v (N, nv) or None: at rest; or one state, (nq,) and (nv,). efforts: (nv,), (n, nv) or (N, n, nv), N m or
+    N; None: 0. stride: steps between the states that are returned, a divisor of n; None: the initial and the last state
+    only. external_wrenches: constant, as in `Simulator.step`. threads: that many at once; results are the same bits.
     simulator: further arguments of `Simulator`, such as integrator, limits, friction or contacts.
 
     Fastest for joints with damping, dry friction and wrenches (docs/simulation.md). Raises `RbdError` for wrong input,
@@ -51,8 +51,8 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
         raise RbdError(f"stride: expected a divisor of {count}, got {every}")
     workers = whole_number(threads, "threads")
     start = states(model, positions={"q": q}, rates={} if v is None else {"v": v}).arrays
-    if start[0].ndim != 2:
-        raise RbdError(f"q: expected (N, {model.nq}), got shape {start[0].shape}")
+    alone = start[0].ndim == 1
+    start = tuple(np.atleast_2d(x) for x in start)
     rows = len(start[0])
     given = _efforts(model, efforts, rows, count)
     first = Simulator(model, step=step, **simulator)
@@ -71,6 +71,8 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
                                external_wrenches)
                     motions.q[row, k], motions.v[row, k] = robot.q, robot.v
             except RbdError as error:
+                if alone:
+                    raise
                 raise RbdError(f"state {row}: {error}") from error
 
     if workers == 1:
@@ -79,7 +81,7 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
         with ThreadPoolExecutor(workers) as pool:
             for _ in pool.map(run, range(0, rows, SHARE)):
                 pass
-    return motions
+    return Motions(time, motions.q[0], motions.v[0]) if alone else motions
 
 
 def _efforts(model: RobotModel, efforts: ArrayLike | None, rows: int, count: int) -> Array:

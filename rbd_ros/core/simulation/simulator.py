@@ -29,9 +29,9 @@ from .contact.records import ContactState
 from .contact.simulated import SimulatedContacts
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
-from .many_steps import ManySteps
 from .modes import Modes
 from .springs import ArmSprings
+from .step_calls import ManySteps
 from .variational import Unsolved, Variational
 
 Effort = ArrayLike | Callable[[float], ArrayLike]
