@@ -30,8 +30,7 @@ def test_as_one_by_one(integrator, kind):
     for row in (0, 17, N - 1):
         simulator = rbd.Simulator(ARM, step=2e-3, q=q[row], v=v[row], **keywords)
         for k in range(STEPS):
-            effort = None if shape is None else np.broadcast_to(efforts, (N, STEPS, 7))[row, k] if (
-                kind != "each step") else efforts[k]
+            effort = None if shape is None else np.broadcast_to(efforts, (N, STEPS, 7))[row, k]
             simulator.step(effort, 1, wrenches)
             if k % 10 == 9:
                 assert np.array_equal(one.q[row, k // 10 + 1], simulator.q)
@@ -51,6 +50,7 @@ def test_one_state():
 @pytest.mark.parametrize("changed, message", [
     ({"q": np.zeros((2, 6))}, "q"), ({"q": np.zeros((2, 2, 7))}, "q"),
     ({"v": np.zeros((3, 7))}, "v"), ({"efforts": np.zeros((3, 7))}, "efforts: expected shape"),
+    ({"efforts": "much"}, "efforts: expected real numbers"),
     ({"efforts": np.full(7, np.nan)}, "efforts: expected finite"), ({"stride": 3}, "stride: expected a divisor of 4"),
     ({"stride": 0}, "stride"), ({"threads": 0}, "threads"), ({"n": -1}, "n"), ({"integrator": "euler"}, "integrator"),
     ({"q": [[0.0] * 7, [9.0] + [0.0] * 6]}, "state 1: joint 'joint_1' starts at 9, outside"),

@@ -247,11 +247,11 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, ::1], "
        "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, int64)", nogil=True)
 def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, limits, joints, h, steps):
-    """Up to so many steps of h (s) from q, v, which take the state after the last one; returns how many there were:
-    fewer before a step that leaves a limit, has no solution or is not finite.
+    """Advance q, v in place by at most `steps` variational steps of h (s); returns the number made: it returns before a
+    step that exceeds a limit, has no solution or is not finite.
 
-    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts: one row, or one per step. wrench: in
-    node frames, or empty. gravity: that of a frame at the centre of mass. limits (2, nq), joints: see `joint_data`.
+    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts (1 or steps, nv). wrench: in node
+    frames, or empty. gravity: that of a frame at the centre of mass. limits (2, nq), joints: see `joint_data`.
     """
     n = size_v(B)
     given, out, boxes, loads = np.empty((4, n, n)), np.empty((4, n)), np.zeros((3, n)), np.zeros((3, n))

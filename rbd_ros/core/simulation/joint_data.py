@@ -1,4 +1,4 @@
-"""What kernels of the simulation know of joints: friction, limits of positions and velocities."""
+"""Friction and limits of joints, as kernels of the simulation take them."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +11,7 @@ DAMPING, COULOMB, BREAKAWAY, STRIBECK, BRAKES, FASTEST, ROWS = range(7)    # of 
 
 @kernel
 def friction_level(joints, v, scale, low, high):
-    """Impulses of dry friction, `scale` (s) times its level at velocities v: −high, high. Returns whether any is not 0.
+    """Bounds low, high (nv,) of dry friction's impulses in `scale` s at velocities v; returns whether any is not 0.
     """
     rubs = False
     for i in range(v.shape[0]):
@@ -26,7 +26,7 @@ def friction_level(joints, v, scale, low, high):
 
 @kernel
 def within(limits, joints, q, v):
-    """Whether a state is finite, and beyond none of the limits."""
+    """Whether a state is finite and within the limits of positions and velocities."""
     inside = True
     for i in range(q.shape[0]):
         inside &= limits[0, i] <= q[i] <= limits[1, i]

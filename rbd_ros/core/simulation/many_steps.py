@@ -1,7 +1,7 @@
-"""Many steps in one compiled call: what moves by joints, with damping, dry friction and wrenches.
+"""Kernels that make many steps of a tree of joints with damping, dry friction and external wrenches.
 
-Each kernel ends before the first step that leaves a limit of positions or velocities, has no solution or is not finite:
-`Simulator` computes such a step by itself, with stops, events and errors. A step is the same in both.
+A kernel returns before the first step that exceeds a limit of position or velocity, has no solution or is not finite:
+`Simulator` computes that step, with impulses of stops, events and errors.
 """
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..model.configuration import integrate_state
 from .impulses import impulses
 from .joint_data import DAMPING, friction_level, within
 from .linear_equations import inverse_of_symmetric
+
 
 @sweep
 def accelerations(B, q, v, effort, joints, wrench, tau, W, out):
@@ -39,10 +40,10 @@ def moved(B, q, v, h, dv, out):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], "
        "float64[:, ::1], float64, int64)", nogil=True)
 def semi_implicit_steps(B, q, v, efforts, wrench, limits, joints, h, steps):
-    """Up to so many steps of h (s) from q, v, which take the state after the last one; returns how many there were.
+    """Advance q, v in place by at most `steps` steps of `semi_implicit_euler`, h (s) each; returns the number made.
 
-    B: of the model with h times its damping as additional armature, which makes damping implicit. efforts: one row, or
-    one per step. wrench: in node frames, or empty. limits (2, nq), joints (ROWS, nv).
+    B: of the model with additional armature h·damping, which makes damping implicit. efforts (1 or steps, nv). wrench:
+    in node frames, or empty. limits (2, nq), joints (ROWS, nv): see `joint_data`.
     """
     n = size_v(B)
     W = np.empty(ARTICULATED_SIZE * node_count(B))
@@ -69,7 +70,10 @@ def semi_implicit_steps(B, q, v, efforts, wrench, limits, joints, h, steps):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], "
        "float64[:, ::1], float64, int64)", nogil=True)
 def runge_kutta_steps(B, q, v, efforts, wrench, limits, joints, h, steps):
-    """Steps of `runge_kutta_4`, as above, of joints without dry friction that touch no stop; B: of the model."""
+    """Advance q, v in place by at most `steps` steps of `runge_kutta_4`; returns the number made. B: of the model.
+
+    Arguments as of `semi_implicit_steps`. Without dry friction; it also returns before a step that begins at a stop.
+    """
     n = size_v(B)
     W = np.empty(ARTICULATED_SIZE * node_count(B))
     a1, a2, a3, a4, v2, v3, v4 = v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy()

@@ -11,7 +11,7 @@ from ..errors import RbdError
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import step_count, whole_number
-from ..model.state import states
+from ..model.state import real, states
 from .simulator import Simulator
 
 SHARE = 16    # states of one task of a thread
@@ -55,18 +55,18 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
     start = tuple(np.atleast_2d(x) for x in start)
     rows = len(start[0])
     given = _efforts(model, efforts, rows, count)
-    first = Simulator(model, step=step, **simulator)
-    time = first.step_size * np.arange(0.0, count + 1, every)
+    time = Simulator(model, step=step, **simulator).step_size * np.arange(0.0, count + 1, every)    # checks arguments
     motions = Motions(time, np.empty((rows, len(time), model.nq)), np.empty((rows, len(time), model.nv)))
+    share = rows if workers == 1 else SHARE
 
     def run(begin: int) -> None:
-        robot = first if rows <= SHARE or workers == 1 else Simulator(model, step=step, **simulator)
-        for row in range(begin, min(begin + SHARE, rows) if workers > 1 else rows):
+        robot = Simulator(model, step=step, **simulator)
+        for row in range(begin, min(begin + share, rows)):
+            effort = given[min(row, len(given) - 1)]
             try:
                 robot.reset(*(x[row] for x in start))
                 motions.q[row, 0], motions.v[row, 0] = robot.q, robot.v
                 for k in range(1, len(time)):
-                    effort = given[min(row, len(given) - 1)]
                     robot.step(effort[every * (k - 1):every * k] if len(effort) > 1 else effort[0], every,
                                external_wrenches)
                     motions.q[row, k], motions.v[row, k] = robot.q, robot.v
@@ -75,19 +75,15 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
                     raise
                 raise RbdError(f"state {row}: {error}") from error
 
-    if workers == 1:
-        run(0)
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            for _ in pool.map(run, range(0, rows, SHARE)):
-                pass
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(run, range(0, rows, max(share, 1))))
     return Motions(time, motions.q[0], motions.v[0]) if alone else motions
 
 
 def _efforts(model: RobotModel, efforts: ArrayLike | None, rows: int, count: int) -> Array:
     """(N or 1, n or 1, nv)."""
-    given = np.zeros(model.nv) if efforts is None else np.asarray(efforts, dtype=float)
     shapes = ((model.nv,), (count, model.nv), (rows, count, model.nv))
+    given = np.zeros(model.nv) if efforts is None else real(efforts, "efforts", str(shapes[2]))
     if given.shape not in shapes:
         raise RbdError(f"efforts: expected shape {', '.join(map(str, shapes[:2]))} or {shapes[2]}, got {given.shape}")
     if not np.isfinite(given).all():

@@ -205,28 +205,29 @@ class Simulator(Checks):
         Raises `RbdError` for a non-finite state, and keeps the last finite one.
         """
         count = step_count(n)
-        efforts = None if callable(effort) else self._efforts(effort, count)
-        begin, end = self._steps, self._steps + count
+        if callable(effort):
+            with np.errstate(all="ignore"):
+                for _ in range(count):
+                    self._step(effort, external_wrenches)
+            return
+        efforts, done = self._efforts(effort, count), 0
+        many = self._many if self._many is not None and self._many.possible else None
+        wrench = np.empty(0) if many is None else node_wrenches(self.model, external_wrenches, None)
         with np.errstate(all="ignore"):
-            while self._steps < end:
-                done = self._steps - begin
-                rest = None if efforts is None else efforts[min(done, len(efforts) - 1):]
-                if rest is not None and self._many is not None:
-                    done += self._stretch(self._many, rest, external_wrenches, count - done)
-                if done < count:
-                    self._step(efforts[min(done, len(efforts) - 1)] if efforts is not None else effort,
-                               external_wrenches)
+            while done < count:
+                rest, made = efforts[min(done, len(efforts) - 1):], 0
+                if many is not None:
+                    q, v = self._q.copy(), self._v.copy()
+                    made = many.advance(q, v, rest, wrench, count - done)
+                if made:
+                    self._q, self._v = q, v
+                    self._steps += made
+                else:
+                    self._step(rest[0], external_wrenches)
+                done += max(made, 1)
 
-    def _stretch(self, many: ManySteps, efforts: Array, wrenches: Any, steps: int) -> int:
-        """Advance by as many of these steps as `ManySteps` can; returns how many there were."""
-        q, v = self._q.copy(), self._v.copy()
-        done = many.advance(q, v, efforts, node_wrenches(self.model, wrenches, None), steps)
-        if done:
-            self._q, self._v = q, v
-            self._steps += done
-        return done
-
-    def _step(self, given: Any, wrenches: Any) -> None:
+    def _step(self, given: Array | Callable[[float], ArrayLike], wrenches: Any) -> None:
+        """One step, with all that a simulator knows."""
         try:
             q, v = self._advance(given, wrenches) if self._contacts is None else self._touched(
                 self._contacts, given, wrenches)
@@ -238,7 +239,7 @@ class Simulator(Checks):
         self._steps += 1
 
     def _efforts(self, effort: ArrayLike | None, count: int) -> Array:
-        """Efforts of all steps (1, nv), or of each (count, nv)."""
+        """Efforts (1, nv), the same in all steps, or (count, nv)."""
         if effort is None:
             return np.zeros((1, self.model.nv))
         tau = np.atleast_2d(states(self.model, rates={"effort": effort}).arrays[0])
@@ -248,7 +249,7 @@ class Simulator(Checks):
                        f"shape {tau.shape}")
 
     def _checked(self, effort: ArrayLike) -> Array:
-        """What a function of time gives."""
+        """Effort (nv,) that a function of time returned."""
         tau = np.array(states(self.model, rates={"effort": effort}).arrays[0])
         if tau.ndim == 1:
             return tau

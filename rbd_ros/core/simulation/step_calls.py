@@ -1,4 +1,4 @@
-"""`ManySteps`: calls of the kernels that make many steps (`many_steps`, `discrete_mechanics`)."""
+"""`ManySteps`: many steps of a robot in one call of a kernel (`many_steps`, `discrete_mechanics`)."""
 from __future__ import annotations
 
 import numpy as np
@@ -15,13 +15,13 @@ from .variational import Variational
 
 
 class ManySteps:
-    """Steps of h (s) of one robot. method: `semi_implicit`, `rk4`, or the `Variational` whose momentum goes on."""
+    """Steps of h (s) of one robot. method: `semi_implicit`, `rk4`, or a `Variational`, whose momentum is updated."""
 
     def __init__(self, model: RobotModel, method: str | Variational, friction: Friction, bounds: Bounds,
                  h: float) -> None:
         self._method, self._h, self._model = method, h, model
         self._block = model._block
-        self._looked = False    # whether the robot moves inertia without that of damping
+        self._regular = False    # whether the mass matrix was found regular, without the armature of damping
         if method == "semi_implicit":
             self._block = model.with_(armature=model.armature + h * model.damping)._block
         self._limits = np.stack([np.full(model.nq, -np.inf), np.full(model.nq, np.inf)])
@@ -35,9 +35,14 @@ class ManySteps:
         """Set the friction of brakes (nv,), N m or N."""
         self._joints[BRAKES] = brakes
 
+    @property
+    def possible(self) -> bool:
+        """False with rk4 and dry friction, whose modes change at events."""
+        return self._method != "rk4" or not (self._joints[BREAKAWAY] + self._joints[BRAKES]).any()
+
     def advance(self, q: Array, v: Array, efforts: Array, wrench: Array, steps: int) -> int:
-        """Change q, v in place by up to so many steps; returns how many there were. efforts (1 or steps, nv); wrench:
-        in node frames, or empty.
+        """Advance q, v in place by at most `steps` steps; returns the number made. efforts (1 or steps, nv); wrench: in
+        node frames, or empty.
         """
         limits, joints, method = self._limits, self._joints, self._method
         if isinstance(method, Variational):
@@ -50,10 +55,8 @@ class ManySteps:
             if done:
                 method.momentum = p, frame
             return done
-        if method == "rk4" and (joints[BREAKAWAY] + joints[BRAKES]).any():
-            return 0    # modes between events
-        if not self._looked:
-            forward_dynamics(self._model, q, v, np.zeros_like(v))    # raises where it moves none
-            self._looked = True
+        if not self._regular:
+            forward_dynamics(self._model, q, v, np.zeros_like(v))    # raises if singular
+            self._regular = True
         kernel = runge_kutta_steps if method == "rk4" else semi_implicit_steps
         return int(kernel.call(self._block, q, v, efforts, wrench, limits, joints, self._h, steps))
