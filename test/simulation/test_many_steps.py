@@ -8,6 +8,7 @@ from support.robots import chain
 
 import rbd_ros as rbd
 from rbd_ros import Simulator
+from rbd_ros.core.simulation.modes import Modes
 
 INTEGRATORS = ("variational", "semi_implicit", "rk4")
 
@@ -34,6 +35,8 @@ def random_case(rng):
 def one_by_one(*arguments, **keywords):
     simulator = Simulator(*arguments, **keywords)
     simulator._many = None
+    if simulator.integrator == "rk4":
+        simulator._modes = Modes(simulator.model, simulator._level, simulator._bounds)
     return simulator
 
 
@@ -70,11 +73,37 @@ def test_the_same_as_one_by_one(integrator, seed):
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_compiled_steps_take_over_where_they_can(integrator, monkeypatch):
-    simulator = Simulator(rbd.sample("iiwa"), integrator=integrator, limits=False)
+def test_functions_of_time(integrator):
+    rng = np.random.default_rng(3)
+    model = rbd.sample("iiwa").with_(friction=np.full(7, 0.5))
+    keywords = {"integrator": integrator, "v": rng.standard_normal(7)}
+    amplitude, phase = rng.standard_normal((2, 7))
+    many, plain = Simulator(model, **keywords), one_by_one(model, **keywords)
+    for each in (many, plain):
+        each.step(lambda t: 5.0 * amplitude * np.sin(9.0 * t + phase), 400)
+    np.testing.assert_allclose(many.q, plain.q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(many.v, plain.v, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_functions_of_time_may_read_the_state_at_the_start_of_each_step(integrator):
+    simulator, seen = Simulator(rbd.sample("two_link"), integrator=integrator), []
+    simulator.step(lambda t: seen.append(simulator.steps) or -simulator.v, 5)
+    assert sorted(set(seen)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("integrator", "limits"), [
+    *((integrator, {}) for integrator in INTEGRATORS),
+    *((integrator, {"velocity_limits": True}) for integrator in INTEGRATORS if integrator != "rk4")])
+def test_compiled_steps_take_over_where_they_can(integrator, limits, monkeypatch):
+    model = rbd.sample("iiwa").with_(friction=np.full(7, 0.1), damping=np.full(7, 3.0),
+                                   armature=np.full(7, 0.5), gravity=np.zeros(3))
+    simulator = Simulator(model, integrator=integrator, **limits)
     monkeypatch.setattr(simulator, "_advance", None)    # would fail
-    simulator.step(np.ones(7), 100)
-    assert simulator.steps == 100 and np.abs(simulator.v).max() > 0.1
+    simulator.step([10.0, 0.0, 0.0, 10.0, 0.0, 0.0, 0.0], 3000)
+    assert simulator.steps == 3000
+    at_stops = np.isclose(simulator.q, model.position_upper, rtol=0, atol=1e-3)
+    assert at_stops.sum() >= 2, simulator.q
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)

@@ -26,8 +26,8 @@ from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from ..model.block import ZERO, node_count, put, size_v, vector
-from .impulses import impulses
-from .joint_data import friction_level, within
+from .impulses import boxed
+from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
 from .linear_equations import inverted, solved_for, solved_symmetric, symmetric_inverse, times
 from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
 
@@ -173,9 +173,7 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
             assign(new, free @ new)
         out[2] = 0.0
         if boxes.shape[0] > 0:
-            new -= boxes[2]
-            impulses(response, boxes[0], boxes[1], new, out[2])
-            new += boxes[2]
+            boxed(response, boxes, new, out[2])
         change = 0.0
         for i in range(n):
             change = max(change, abs(new[i] - xi[i]))
@@ -221,9 +219,7 @@ def finish(B, q, p, h, boxes, H, v, frame):
     assign(v, solved_symmetric(H, v))
     if boxes.shape[0] > 0:
         impulse = np.empty(p.shape[0])
-        v -= boxes[2]
-        impulses(symmetric_inverse(H).reshape(-1), boxes[0], boxes[1], v, impulse)
-        v += boxes[2]
+        boxed(symmetric_inverse(H).reshape(-1), boxes, v, impulse)
         turn_axes(B, impulse, q, False, impulse)
         for i in range(p.shape[0]):
             p[i] += impulse[i]
@@ -244,40 +240,49 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
     finish(B, q, p, h, boxes, H, v, frame)
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, ::1], "
-       "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, int64)", nogil=True)
-def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, limits, joints, h, steps):
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, :, ::1], "
+       "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64, int64)", nogil=True)
+def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, joints, h, steps):
     """Advance q, v in place by at most `steps` variational steps of h (s); returns the number made: it returns before a
-    step that exceeds a limit, has no solution or is not finite.
+    step that has no solution or is not finite.
 
-    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts (1 or steps, nv). wrench: in node
-    frames, or empty. gravity: that of a frame at the centre of mass. limits (2, nq), joints: see `joint_data`.
+    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts (1 or steps, k, nv), of which the first
+    of each step is taken. wrench: in node frames, or empty. gravity: that of a frame at the centre of mass. joints
+    (ROWS, nv): see `joint_data`.
     """
     n = size_v(B)
-    given, out, boxes, loads = np.empty((4, n, n)), np.empty((4, n)), np.zeros((3, n)), np.zeros((3, n))
-    ends, v1, guess, none = np.empty((2, q.shape[0])), v.copy(), v.copy(), np.empty((0, 0))
-    start, centre = p.copy(), frame.copy()
+    given, out, boxes, loads = np.empty((4, n, n)), np.empty((4, n)), np.zeros((BOX_ROWS, n)), np.zeros((3, n))
+    ends, v1, guess, none, H = np.empty((2, q.shape[0])), v.copy(), v.copy(), np.empty((0, 0)), np.empty((n, n))
+    start, centre, end = p.copy(), frame.copy(), frame.copy()
     for s in range(steps):
         assign(start, p)
         assign(centre, frame)
         prepare(B, q, v, h, damping, none, start, guess, given, centre, known or s > 0)
-        rows = boxes if friction_level(joints, v, 0.5 * h, boxes[0], boxes[1]) else none
+        bounded = friction_boxes(joints, v, 0.5 * h, boxes)
         assign(ends[0], q)
-        assign(ends[1], q)
         assign(loads[0], start)
-        assign(loads[1], efforts[min(s, efforts.shape[0] - 1)])
-        assign(out[0], guess)
-        if not solve(B, ends, h, loads, wrench, damping, none, given, none, rows, out, centre) or not within(
-                limits, joints, ends[1], out[0]):
-            return s
-        if centre.shape[0] > 0:
-            for i in range(3):
-                centre[6 + i] += gravity[i]
-        finish(B, ends[1], out[1], h, rows, given[3], v1, centre)
-        if not within(limits, joints, ends[1], v1):
+        assign(loads[1], efforts[min(s, efforts.shape[0] - 1), 0])
+        while True:    # repeat with added boxes until no further limit is exceeded
+            rows = boxes if bounded else none
+            assign(ends[1], q)
+            assign(out[0], guess)
+            if not solve(B, ends, h, loads, wrench, damping, none, given, none, rows, out, centre):
+                return s
+            if limit_boxes(joints, ends[1], out[0], boxes) != 0:
+                bounded = True
+                continue
+            assign(end, centre)
+            if end.shape[0] > 0:
+                for i in range(3):
+                    end[6 + i] += gravity[i]
+            finish(B, ends[1], out[1], h, rows, H, v1, end)
+            if limit_boxes(joints, ends[1], v1, boxes) == 0:
+                break
+            bounded = True
+        if not finite(ends[1], v1):
             return s
         assign(q, ends[1])
         assign(v, v1)
         assign(p, out[1])
-        assign(frame, centre)
+        assign(frame, end)
     return steps

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..compiled.entry import entry
 from ..compiled.kernel import routine
+from .joint_data import AIM, HIGH, LOW
 from .linear_equations import solved_symmetric
 
 
@@ -83,7 +84,23 @@ def impulses(W, low, high, v, p):
     return -1
 
 
+@routine
+def boxed(W, boxes, v, p):
+    """`impulses` with the rows of `boxes` (`joint_data`)."""
+    for i in range(v.shape[0]):
+        v[i] -= boxes[AIM, i]
+    impulses(W, boxes[LOW], boxes[HIGH], v, p)
+    for i in range(v.shape[0]):
+        v[i] += boxes[AIM, i]
+
+
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1])")
 def impulses_entry(W, low, high, v):
     """`impulses` without returning p."""
     return impulses(W, low, high, v, np.empty(v.shape[0]))
+
+
+@entry("void(float64[::1], float64[:, ::1], float64[::1])")
+def boxed_entry(W, boxes, v):
+    """`boxed` without returning p."""
+    boxed(W, boxes, v, np.empty(v.shape[0]))

@@ -51,5 +51,8 @@ def runge_kutta_4(model: RobotModel, acceleration: Acceleration, q: Array, v: Ar
 INTEGRATORS: dict[str, Integrator] = {"semi_implicit": semi_implicit_euler, "rk4": runge_kutta_4}
 # Times of the calls of `acceleration`, in order, relative to the step.
 NODES: dict[str, tuple[float, ...]] = {"semi_implicit": (0.0,), "rk4": (0.0, 0.5, 0.5, 1.0)}
+# Times relative to the step at which kernels for many steps take efforts (`effort_at`).
+SAMPLES: dict[str, tuple[float, ...]] = {"variational": (0.5,), "semi_implicit": (0.0,),
+                                         "rk4": (0.0, 0.25, 0.5, 0.75, 1.0)}
 # Names for users; `variational` is implemented separately (`variational.py`).
 NAMES = ("variational", *INTEGRATORS)

@@ -1,35 +1,113 @@
-"""Friction and limits of joints, as kernels of the simulation take them."""
+"""Friction and limits of joints, as kernels of the simulation take them, and the boxes of their impulses (`impulses`).
+
+A stop has target velocity zero and a one-sided impulse. A velocity limit V has target ±V and brakes only, as in DART:
+with u = v ∓ V, either u = 0, or the impulse is zero. Dry friction of a joint beyond its velocity limit acts in full.
+"""
 from __future__ import annotations
 
 import numpy as np
 
-from ..compiled.kernel import kernel
+from ..compiled.entry import entry
+from ..compiled.kernel import kernel, sweep
 from ..model.block import all_finite
 
-DAMPING, COULOMB, BREAKAWAY, STRIBECK, BRAKES, FASTEST, ROWS = range(7)    # of `joints` (ROWS, nv)
+# Rows of `joints` (ROWS, nv). POSITION: index in q of a coordinate that stops act on, or −1.
+DAMPING, COULOMB, BREAKAWAY, STRIBECK, BRAKES, FASTEST, POSITION, LOWER, UPPER, ROWS = range(10)
+# Rows of boxes (5, nv): impulses from LOW to HIGH, at the target velocity AIM; the impulse of dry friction; LIMIT.
+LOW, HIGH, AIM, RUB, LIMIT, BOX_ROWS = range(6)
+FREE, BRAKED, HELD = 0.0, 1.0, 2.0    # values of LIMIT: within limits, at that of velocity, at a stop
+ROUNDING = 1e-12    # relative to a velocity limit
 
 
 @kernel
-def friction_level(joints, v, scale, low, high):
-    """Bounds low, high (nv,) of dry friction's impulses in `scale` s at velocities v; returns whether any is not 0.
-    """
+def dry_friction(joints, i, speed):
+    """Dry friction of coordinate i at this speed, brakes included, N m or N."""
+    level = joints[BRAKES, i] + joints[COULOMB, i]
+    more = joints[BREAKAWAY, i] - joints[COULOMB, i]
+    if more != 0.0:
+        level += more * np.exp(-(speed / joints[STRIBECK, i]) ** 2)
+    return level
+
+
+@kernel
+def friction_boxes(joints, v, scale, boxes):
+    """Boxes of dry friction in `scale` s at velocities v, without limits; returns whether any is not 0."""
     rubs = False
     for i in range(v.shape[0]):
-        level = joints[BRAKES, i] + joints[COULOMB, i]
-        more = joints[BREAKAWAY, i] - joints[COULOMB, i]
-        if more != 0.0:
-            level += more * np.exp(-(v[i] / joints[STRIBECK, i]) ** 2)
-        low[i], high[i] = -scale * level, scale * level
+        level = scale * dry_friction(joints, i, v[i])
+        boxes[LOW, i], boxes[HIGH, i], boxes[RUB, i] = -level, level, level
+        boxes[AIM, i] = 0.0
+        boxes[LIMIT, i] = FREE
         rubs |= level != 0.0
     return rubs
 
 
-@kernel
-def within(limits, joints, q, v):
-    """Whether a state is finite and within the limits of positions and velocities."""
-    inside = True
-    for i in range(q.shape[0]):
-        inside &= limits[0, i] <= q[i] <= limits[1, i]
+@sweep
+def limit_boxes(joints, q, v, boxes):
+    """Add boxes for the limits that a state exceeds; returns 0 if there is no new one, 1, or 2 if one is a stop."""
+    found = 0
     for i in range(v.shape[0]):
-        inside &= abs(v[i]) <= joints[FASTEST, i]
-    return inside and all_finite(q) and all_finite(v)
+        rub = boxes[RUB, i]
+        k = int(joints[POSITION, i])
+        below = k >= 0 and q[k] < joints[LOWER, i]
+        above = k >= 0 and q[k] > joints[UPPER, i]
+        if (below or above) and boxes[LIMIT, i] != HELD:
+            boxes[LIMIT, i] = HELD
+            boxes[AIM, i] = 0.0
+            boxes[LOW, i] = -np.inf if above else -rub
+            boxes[HIGH, i] = np.inf if below else rub
+            found = 2
+        elif abs(v[i]) > (1.0 + ROUNDING) * joints[FASTEST, i] and boxes[LIMIT, i] == FREE:
+            boxes[LIMIT, i] = BRAKED
+            boxes[AIM, i] = np.sign(v[i]) * joints[FASTEST, i]
+            boxes[LOW, i] = rub if v[i] < 0.0 else -np.inf
+            boxes[HIGH, i] = np.inf if v[i] < 0.0 else -rub
+            found = max(found, 1)
+    return found
+
+
+@entry("boolean(float64[:, ::1], float64[::1], float64, float64[:, ::1])")
+def friction_boxes_entry(joints, v, scale, boxes):
+    """`friction_boxes`."""
+    return friction_boxes(joints, v, scale, boxes)
+
+
+@entry("int64(float64[:, ::1], float64[::1], float64[::1], float64[:, ::1])")
+def limit_boxes_entry(joints, q, v, boxes):
+    """`limit_boxes`."""
+    return limit_boxes(joints, q, v, boxes)
+
+
+@kernel
+def any_fast(joints, v):
+    """Whether a velocity is beyond its limit."""
+    fast = False
+    for i in range(v.shape[0]):
+        fast |= abs(v[i]) > (1.0 + ROUNDING) * joints[FASTEST, i]
+    return fast
+
+
+@kernel
+def finite(q, v):
+    """Whether a state is finite."""
+    return all_finite(q) and all_finite(v)
+
+
+@kernel
+def effort_at(efforts, x, out):
+    """out (nv,): efforts (k, nv), given at equal distances over a step, at the part x of it: their polynomial."""
+    count = efforts.shape[0]
+    if count == 1:
+        for i in range(out.shape[0]):
+            out[i] = efforts[0, i]
+        return
+    for i in range(out.shape[0]):
+        out[i] = 0.0
+    at = (count - 1) * x
+    for j in range(count):
+        weight = 1.0
+        for k in range(count):
+            if k != j:
+                weight *= (at - k) / (j - k)
+        for i in range(out.shape[0]):
+            out[i] += weight * efforts[j, i]

@@ -27,8 +27,9 @@ from .constrained_motion import ConstrainedMotion
 from .contact.compliant_motion import CompliantMotion, Touched
 from .contact.records import ContactState
 from .contact.simulated import SimulatedContacts
-from .impulses import impulses_entry
-from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
+from .impulses import boxed_entry
+from .integrators import INTEGRATORS, NAMES, NODES, SAMPLES, move, semi_implicit_euler
+from .joint_data import BRAKES
 from .modes import Modes
 from .springs import ArmSprings
 from .step_calls import ManySteps
@@ -81,6 +82,7 @@ class Simulator(Checks):
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
+        self._joints = self._bounds.joints(model, self._law)
         self._many: ManySteps | None = None
         self.brakes = None
         soft, hard, self._is_soft = soft_and_hard(contacts)
@@ -88,16 +90,16 @@ class Simulator(Checks):
         if self._bounds.moving and (constraints is not None or hard):
             raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed, and "
                            "with contacts")
-        self._modes = Modes(model, self._level, self._bounds) if (
-            integrator == "rk4" and constraints is None and not hard) else None
         self._variational = Variational(
-            model, lambda v: self._level(v) if self._rubs else None, self._bounds, springs, self._constrained,
-            self._soft is not None) if integrator == "variational" else None
+            model, self._joints, springs, self._constrained, self._soft is not None) if (
+            integrator == "variational") else None
         self._contacts = SimulatedContacts(
             model, hard, self._bounds, self._level, self._constrained, integrator == "rk4") if hard else None
         by_joints = springs is None and constraints is None and not contacts
         if by_joints and (self._variational is not None or not model.mimics):
-            self._many = ManySteps(model, self._variational or integrator, self._law, self._bounds, self.step_size)
+            self._many = ManySteps(model, self._variational or integrator, self._joints, self.step_size)
+        self._modes = Modes(model, self._level, self._bounds) if (
+            integrator == "rk4" and constraints is None and not hard and self._many is None) else None
         self.reset(q, v)
 
     def __repr__(self) -> str:
@@ -126,8 +128,9 @@ class Simulator(Checks):
             self._check_damping(q)
         if self._variational is not None:
             self._variational.forget()
-        if self._modes is not None:
-            self._modes.forget()
+        for steps in (self._modes, self._many):
+            if steps is not None:
+                steps.forget()
         self._q, self._v = q, v
         self._steps = 0
 
@@ -155,8 +158,7 @@ class Simulator(Checks):
         if np.delete(brakes, self._bounds.plain_v).any():
             raise RbdError("brakes: expected 0 for joints that are no plain numbers, such as floating ones")
         self._brakes, self._rubs = brakes, bool(np.any(self._law.breakaway) or brakes.any())
-        if self._many is not None:
-            self._many.brake(brakes)
+        self._joints[BRAKES] = brakes
 
     @property
     def creeps(self) -> bool:
@@ -204,27 +206,28 @@ class Simulator(Checks):
         external_wrenches: `{body: (6,)}` or (nb, 6), moment first, on the body, in the frame of the URDF link.
         Raises `RbdError` for a non-finite state, and keeps the last finite one.
         """
-        count = step_count(n)
-        if callable(effort):
-            with np.errstate(all="ignore"):
-                for _ in range(count):
-                    self._step(effort, external_wrenches)
-            return
-        efforts, done = self._efforts(effort, count), 0
-        many = self._many if self._many is not None and self._many.possible else None
+        count, done = step_count(n), 0
+        law: Any = effort if callable(effort) else None
+        efforts = np.zeros((1, self.model.nv)) if callable(effort) else self._efforts(effort, count)
+        many = self._many
         wrench = np.empty(0) if many is None else node_wrenches(self.model, external_wrenches, None)
         with np.errstate(all="ignore"):
             while done < count:
                 rest, made = efforts[min(done, len(efforts) - 1):], 0
                 if many is not None:
                     q, v = self._q.copy(), self._v.copy()
-                    made = many.advance(q, v, rest, wrench, count - done)
+                    ahead = rest[:, np.newaxis] if law is None else self._sampled(law)
+                    made = many.advance(q, v, ahead, wrench, count - done if law is None else 1)
                 if made:
                     self._q, self._v = q, v
                     self._steps += made
                 else:
-                    self._step(rest[0], external_wrenches)
+                    self._step(law or rest[0], external_wrenches)
                 done += max(made, 1)
+
+    def _sampled(self, effort: Callable[[float], ArrayLike]) -> Array:
+        """Efforts (1, k, nv) in the next step, of a function of time."""
+        return np.array([[self._checked(effort(self.time + self.step_size * x)) for x in SAMPLES[self.integrator]]])
 
     def _step(self, given: Array | Callable[[float], ArrayLike], wrenches: Any) -> None:
         """One step, with all that a simulator knows."""
@@ -290,7 +293,8 @@ class Simulator(Checks):
         q, v = self._integrate(model, acceleration, self._q, self._v, h)
         implicit = self._implicit and (self._damped or springs is not None or soft is not None)
         constrained = self._constrained
-        if not (implicit or self._rubs or self._bounds.left(q, v)):
+        boxes = Boxes(self._joints, self._v, h)
+        if not (implicit or boxes.bounded or boxes.add(q, v)):
             return (q, v) if constrained is None else constrained.back(q, v)
         M = mass_matrix(model, self._q)
         if implicit:
@@ -303,7 +307,7 @@ class Simulator(Checks):
         free = W @ (M @ v) if implicit else v
         if constrained is not None:
             W, free = constrained.inverse_inertia(self._q, W, free, v)
-        q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
+        q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), boxes, q, v, free)
         return (q, v) if constrained is None else constrained.back(q, v)
 
     def _touched(self, contacts: SimulatedContacts, given: Array | Callable[[float], ArrayLike],
@@ -329,18 +333,15 @@ class Simulator(Checks):
             return tau if self._springs is None else tau + self._springs.effort(q, v)
         return effort
 
-    def _with_impulses(self, W: Array, q_free: Array, v_free: Array, v: Array) -> tuple[Array, Array]:
+    def _with_impulses(self, W: Array, boxes: Boxes, q_free: Array, v_free: Array, v: Array) -> tuple[Array, Array]:
         """Positions and velocities after friction, stops and velocity limits; q_free, v_free: without damping and
         impulses, v: without impulses. Boxes are added and all are solved again until no further limit is exceeded.
         """
-        boxes = Boxes(self._bounds, self.step_size * self._level(self._v))
-        free, q = v, q_free
+        free = v
         while True:
             v = np.array(free)
-            if self._rubs or boxes.bounded:
-                v -= boxes.aim
-                impulses_entry(W.reshape(-1), boxes.low, boxes.high, v)
-                v += boxes.aim
+            if boxes.bounded:
+                boxed_entry(W.reshape(-1), boxes.rows, v)
             q = self._position(q_free, v_free, v, boxes.stopped)
             if not boxes.add(q, v):
                 return q, v

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,10 @@ from ..model.inertia import Array
 from ..model.joints import kind_of
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches
-from .bounds import Bounds, Boxes
+from .bounds import Boxes
 from .constrained_motion import ConstrainedMotion
 from .discrete_mechanics import finish_entry, prepare_entry, solve_entry
+from .joint_data import BREAKAWAY
 from .springs import ArmSprings
 
 HALVINGS = 8        # largest number of halvings of a step without convergence, at absurd speeds
@@ -40,22 +40,21 @@ class Unsolved(Exception):
 
 
 class Variational:
-    """Steps of one robot. friction: level (nv,) of dry friction at velocities, or None. bounds: stops and velocity
-    limits. dissipates: whether steps have additional damping.
+    """Steps of one robot. joints: friction and limits (`joint_data`). dissipates: whether there is additional damping.
 
     block, central, gravity, damping: what kernels take (`discrete_mechanics`).
     """
 
-    def __init__(self, model: RobotModel, friction: Callable[[Array], Array | None], bounds: Bounds,
-                 springs: ArmSprings | None, constrained: ConstrainedMotion | None, dissipates: bool = False) -> None:
-        self.model, self._friction, self._bounds = model, friction, bounds
+    def __init__(self, model: RobotModel, joints: Array, springs: ArmSprings | None,
+                 constrained: ConstrainedMotion | None, dissipates: bool = False) -> None:
+        self.model, self._joints = model, joints
         self._springs, self._constrained = springs, constrained
         damping = np.diag(model.damping)
         if springs is not None:
             damping = damping + springs.damping
         self.damping = np.ascontiguousarray(damping) if damping.any() else NONE
         self.block, self.gravity = model._block, np.zeros(3)
-        self.central = constrained is None and not dissipates and _floats_alone(model, friction)
+        self.central = constrained is None and not dissipates and _floats_alone(model, joints)
         if self.central:    # no gravity relative to the centre of mass
             self.block = model._block.copy()
             self.gravity = model._block[GRAVITY:GRAVITY + 3].copy()
@@ -117,15 +116,13 @@ class Variational:
         if constrained is not None:
             A = constrained.jacobian(q, v, h)
             free, given[1] = constrained.projector(A, given[1])
-        bounds = self._bounds
-        level = self._friction(v)
-        boxes = None if level is None else Boxes(bounds, 0.5 * h * level)
-        ends, out, v1 = np.stack([q, q]), np.empty((4, n)), np.empty(n)
+        boxes = Boxes(self._joints, v, 0.5 * h)
+        ends, out, v1, H = np.stack([q, q]), np.empty((4, n)), np.empty(n), np.empty((n, n))
         q1, xi = ends[1], out[0]
         loads = np.empty((3, n))
         loads[0] = p
         while True:    # repeat with added boxes until no further limit is exceeded
-            rows = NONE if boxes is None else boxes.rows
+            rows = boxes.rows if boxes.bounded else NONE
             xi[:] = guess
             loads[1] = effort
             for _ in range(SPRING_TURNS):
@@ -141,17 +138,12 @@ class Variational:
                 offset = offset + moved
                 if np.abs(gap).max() <= 1e-12 * (1.0 + np.abs(loads[1]).max()):
                     break
-            if bounds.left(q1, xi):
-                boxes = boxes or Boxes(bounds, np.zeros(n))
-                if boxes.add(q1, xi):
-                    continue
+            if boxes.add(q1, xi):
+                continue
             p1, end = out[1], frame.copy()
             if end.size:
                 end[6:] += self.gravity
-            finish_entry(block, q1, p1, h, rows, given[3], v1, end)
-            if not bounds.any_fast(v1):
-                break
-            boxes = boxes or Boxes(bounds, np.zeros(n))
+            finish_entry(block, q1, p1, h, rows, H, v1, end)
             if not boxes.add(q1, v1):
                 break
         if not math.isfinite(q1 @ q1 + v1 @ v1):
@@ -163,16 +155,14 @@ class Variational:
         return constrained.back(q1, v1, mass_weighted=True)
 
 
-def _floats_alone(model: RobotModel, friction: Callable[[Array], Array | None]) -> bool:
+def _floats_alone(model: RobotModel, joints: Array) -> bool:
     """Whether the robot has one floating base with mass, and is subject to wrenches and efforts only."""
     block = model._block
     rows = [node(i) for i in range(len(model._node_rows))]
     roots = [o for o in rows if block[o + PARENT] < 0]
     if len(roots) != 1 or not kind_of(int(block[roots[0] + TYPE])).free or sum(block[o + MASS] for o in rows) <= 0.0:
         return False
-    level = friction(np.zeros(model.nv))
-    rubs = level is not None and level[:6].any()
-    return not (rubs or model.damping[:6].any() or np.asarray(model.armature)[:6].any())
+    return not (joints[BREAKAWAY, :6].any() or model.damping[:6].any() or np.asarray(model.armature)[:6].any())
 
 
 def _stiff_damping(M: Array, K: Array, h: float) -> Array:

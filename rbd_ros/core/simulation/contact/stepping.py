@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dynamics.friction import Friction
 from ...errors import RbdError
 from ...model.inertia import Array
 from .. import variational
@@ -33,7 +34,7 @@ class Stepping:
                  constrained: ConstrainedMotion | None) -> None:
         self.model, self.touching, self._level, self._constrained = touching.model, touching, level, constrained
         self._free = variational.Variational(
-            self.model, lambda _: None, Bounds(self.model, False, False), None, constrained)
+            self.model, Bounds(self.model, False, False).joints(self.model, Friction()), None, constrained)
         self._inverse = inverse_inertia(self.model, constrained)
         nothing = np.zeros((touching.size, 3))
         self.force, self.impulse = nothing, nothing    # of the last step, in the contacts' axes

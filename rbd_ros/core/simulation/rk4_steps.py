@@ -1,0 +1,272 @@
+"""Kernels of `runge_kutta_4` for trees of joints with dry friction and stops: `modes` has the method, in Python.
+
+A mode (MODE_ROWS, nv) has per coordinate the direction of sliding (0: no friction, or held), whether it is held, and
+the range of efforts by which friction and stops can hold it.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compiled.assign import assign
+from ..compiled.entry import entry
+from ..compiled.kernel import kernel, routine, sweep
+from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
+from ..dynamics.articulated import articulated_recursion
+from ..dynamics.mass_matrix import SIZE as MASS_SIZE
+from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..model.block import node_count
+from .first_event import FINEST, SEARCH, judge, next_trial, open_search
+from .impulses import impulses
+from .joint_data import (
+    BREAKAWAY, BRAKES, DAMPING, LOWER, POSITION, UPPER, any_fast, dry_friction, effort_at, finite,
+)
+from .linear_equations import inverse_of_symmetric
+from .semi_implicit_steps import moved
+
+CLOSE = 1e-4      # relative distance of events below which they may repeat without end
+ROUNDING = 1e-11  # relative tolerance of the effort of a held coordinate
+TRIALS = 70       # of an event search
+BISECT = 12       # trials before bisection
+SIGN, LEAST, MOST, MODE_ROWS = range(4)
+VELOCITY, EFFORT, PLACE, EXCESS_ROWS = range(4)    # of the excess (EXCESS_ROWS, nv) beyond the mode's validity
+DONE, ENDLESS, LEFT = range(3)    # of a step: made; its events have no end; a limit exceeded, singular or not finite
+
+
+@sweep
+def mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken):
+    """Accelerations a (nv,) in a mode under smooth efforts; returns as `articulated_recursion`.
+
+    tau (nv,): efforts with damping and friction of what slides; taken (nv,): those that also hold what is held.
+    """
+    any_held = False
+    for i in range(v.shape[0]):
+        tau[i] = effort[i] - joints[DAMPING, i] * v[i]
+        if mode[SIGN, i] != 0.0:
+            tau[i] -= mode[SIGN, i] * dry_friction(joints, i, v[i])
+        a[i] = 0.0
+        any_held |= held[i]
+    mask = held if any_held else held[:0]
+    return articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (wrench, 0), W, a, taken)
+
+
+@routine
+def attempt(B, q, v, x, part, h, efforts, joints, mode, held, wrench, W, q1, v1, excess):
+    """q1, v1: the state after the part `part` of a step of h (s), from x on, with its excess; returns the largest, NaN
+    where the mass matrix is singular.
+    """
+    n = v.shape[0]
+    rows = np.empty((13, n))
+    a1, a2, a3, a4, v2, v3, v4, u, w = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8]
+    tau, effort, dv, taken = rows[9], rows[10], rows[11], rows[12]
+    q2 = np.empty(q.shape[0])
+    s = part * h
+    half = 0.5 * s
+    effort_at(efforts, x, effort)
+    singular = mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a1, taken)
+    moved(B, q, v, half, dv, q2)
+    for i in range(n):
+        v2[i] = v[i] + half * a1[i]
+    effort_at(efforts, x + 0.5 * part, effort)
+    singular += mode_accelerations(B, q2, v2, effort, joints, mode, held, wrench, tau, W, a2, taken)
+    for i in range(n):
+        v3[i] = v[i] + half * a2[i]
+    moved(B, q, v2, half, dv, q1)
+    singular += mode_accelerations(B, q1, v3, effort, joints, mode, held, wrench, tau, W, a3, taken)
+    for i in range(n):
+        v4[i] = v[i] + s * a3[i]
+        u[i] = s * v3[i] - half * v[i]
+    moved(B, q2, u, 1.0, dv, q1)
+    effort_at(efforts, x + part, effort)
+    singular += mode_accelerations(B, q1, v4, effort, joints, mode, held, wrench, tau, W, a4, taken)
+    if singular != 0:
+        return np.nan
+    for i in range(n):
+        middle = 2.0 * (v2[i] + v3[i])
+        u[i] = 3.0 * v[i] + middle - v4[i]
+        w[i] = -v[i] + middle + 3.0 * v4[i]
+        v1[i] = v[i] + s / 6.0 * (a1[i] + 2.0 * (a2[i] + a3[i]) + a4[i])
+    moved(B, q, u, s / 12.0, dv, q2)
+    moved(B, q2, w, s / 12.0, dv, q1)
+    return largest_excess(B, q1, v1, effort, joints, mode, held, wrench, tau, W, a1, taken, excess)
+
+
+@sweep
+def largest_excess(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken, excess):
+    """The excess of a state, positive where the mode is no longer valid: a velocity changed its sign, the effort that
+    holds a coordinate left its range, a position is beyond a stop; returns the largest.
+    """
+    n = v.shape[0]
+    any_held, slack = False, 0.0
+    for i in range(n):
+        any_held |= held[i]
+    if any_held:
+        mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken)
+        most, least = 0.0, 0.0
+        for i in range(n):
+            taken[i] -= tau[i]
+            most, least = max(most, abs(tau[i])), max(least, abs(taken[i]))
+        slack = ROUNDING * (1.0 + most + least)
+    largest = -1.0
+    for i in range(n):
+        excess[VELOCITY, i] = -mode[SIGN, i] * v[i] if mode[SIGN, i] != 0.0 else -1.0
+        excess[EFFORT, i] = max(taken[i] - mode[MOST, i], mode[LEAST, i] - taken[i]) - slack if held[i] else -1.0
+        k = int(joints[POSITION, i])
+        beyond = k >= 0 and not held[i]
+        excess[PLACE, i] = max(q[k] - joints[UPPER, i], joints[LOWER, i] - q[k]) if beyond else -1.0
+        largest = max(largest, max(excess[VELOCITY, i], max(excess[EFFORT, i], excess[PLACE, i])))
+    return largest
+
+
+@kernel
+def at_stop(joints, i, q):
+    """Whether coordinate i is at its lower, and at its upper stop."""
+    k = int(joints[POSITION, i])
+    return k >= 0 and q[k] <= joints[LOWER, i], k >= 0 and q[k] >= joints[UPPER, i]
+
+
+@routine
+def pushed(B, q, v, low, high):
+    """v (nv,) with impulses in these boxes."""
+    n = v.shape[0]
+    M, W = np.empty(n * n), np.empty(n * n)
+    mass_matrix_recursion(B, q, 0, np.empty(MASS_SIZE * node_count(B)), M, 0)
+    inverse_of_symmetric(M, n, W)
+    impulses(W, low, high, v, np.empty(n))
+
+
+@routine
+def stop(B, q, v, joints):
+    """v (nv,) after inelastic impulses of stops; friction has no impulse in zero time."""
+    hits = False
+    for i in range(v.shape[0]):
+        low, high = at_stop(joints, i, q)
+        hits |= (low and v[i] < 0.0) or (high and v[i] > 0.0)
+    if hits:
+        boxes = np.zeros((2, v.shape[0]))
+        for i in range(v.shape[0]):
+            low, high = at_stop(joints, i, q)
+            boxes[0, i] = -np.inf if high else 0.0
+            boxes[1, i] = np.inf if low else 0.0
+        pushed(B, q, v, boxes[0], boxes[1])
+
+
+@routine
+def choose_mode(B, q, v, effort, joints, released, wrench, W, mode, held):
+    """mode, held: at a state under smooth efforts. released (nv,): directions in which coordinates break away, 0: none.
+    """
+    n = v.shape[0]
+    resting = False
+    for i in range(n):
+        most = joints[BRAKES, i] + joints[BREAKAWAY, i]    # at rest
+        low, high = at_stop(joints, i, q)
+        held[i] = False
+        mode[SIGN, i] = (np.sign(v[i]) if v[i] != 0.0 else released[i]) if most != 0.0 else 0.0
+        mode[LEAST, i] = mode[MOST, i] = 0.0
+        if v[i] == 0.0 and released[i] == 0.0 and (most != 0.0 or low or high):
+            resting = True
+            mode[LEAST, i] = -np.inf if high else -most
+            mode[MOST, i] = np.inf if low else most
+    if not resting:
+        return
+    rows = np.empty((3, n))
+    mode_accelerations(B, q, v, effort, joints, mode, held, wrench, rows[0], W, rows[1], rows[2])
+    a = rows[1]
+    pushed(B, q, a, mode[LEAST], mode[MOST])
+    for i in range(n):
+        if mode[LEAST, i] < mode[MOST, i]:
+            held[i] = a[i] == 0.0
+            if joints[BRAKES, i] + joints[BREAKAWAY, i] != 0.0:
+                mode[SIGN, i] = np.sign(a[i])
+
+
+@routine
+def step_over_events(B, q, v, h, efforts, joints, wrench, W, end_q, end_v, mode, held):
+    """Advance q, v in place by a step of h (s); returns DONE, ENDLESS or LEFT. efforts (k, nv): see `effort_at`; end_q,
+    end_v, mode, held: space.
+    """
+    n = v.shape[0]
+    rows = np.zeros((6, n))
+    new_v, released, effort, excess = rows[0], rows[1], rows[2], rows[3:6]
+    last, new_q, search = np.empty((EXCESS_ROWS, n)), np.empty(q.shape[0]), np.empty(SEARCH)
+    x, close = 0.0, 0
+    for _ in range(2 * n + 6):
+        stop(B, q, v, joints)
+        effort_at(efforts, x, effort)
+        choose_mode(B, q, v, effort, joints, released, wrench, W, mode, held)
+        largest = attempt(B, q, v, x, 1.0 - x, h, efforts, joints, mode, held, wrench, W, end_q, end_v, last)
+        if not largest > 0.0:
+            if not largest <= 0.0:
+                return LEFT
+            assign(q, end_q)
+            assign(v, end_v)
+            return DONE
+        open_search(search, 1.0 - x, largest)
+        part = 1.0 - x
+        while True:
+            length = next_trial(search, TRIALS, BISECT, 0.0)
+            if length == 0.0:
+                break
+            largest = attempt(B, q, v, x, length, h, efforts, joints, mode, held, wrench, W, new_q, new_v, excess)
+            if not largest < np.inf:
+                return LEFT
+            if judge(search, largest):
+                part = length
+                assign(end_q, new_q)
+                assign(end_v, new_v)
+                for k in range(EXCESS_ROWS):
+                    assign(last[k], excess[k])
+        assign(q, end_q)
+        assign(v, end_v)
+        x += part
+        effort_at(efforts, x, effort)
+        pass_event(B, q, v, effort, joints, mode, held, wrench, W, last, released)
+        close += part < CLOSE
+        if close > 1:
+            return ENDLESS
+        if 1.0 - x <= FINEST:
+            stop(B, q, v, joints)
+            return DONE
+    return ENDLESS
+
+
+@routine
+def pass_event(B, q, v, effort, joints, mode, held, wrench, W, excess, released):
+    """q, v exactly at the events with positive excess; released (nv,): directions in which held coordinates break away.
+    """
+    n = v.shape[0]
+    for i in range(n):
+        if excess[VELOCITY, i] > 0.0:
+            v[i] = 0.0
+        if excess[PLACE, i] > 0.0:
+            k = int(joints[POSITION, i])
+            q[k] = min(max(q[k], joints[LOWER, i]), joints[UPPER, i])
+    rows = np.empty((3, n))
+    tau, a, taken = rows[0], rows[1], rows[2]
+    mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken)
+    for i in range(n):
+        released[i] = 0.0
+        if excess[EFFORT, i] > 0.0:
+            released[i] = -1.0 if taken[i] - tau[i] > mode[MOST, i] else 1.0
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
+       "int64)", nogil=True)
+def rk4_steps(B, q, v, efforts, wrench, joints, h, steps):
+    """Advance q, v in place by at most `steps` steps; returns the number made, or −1 − that number before a step whose
+    events have no end. B: of the model; other arguments as of `semi_implicit_steps`.
+    """
+    W = np.empty(ARTICULATED_SIZE * node_count(B))
+    q1, v1, end_q, end_v = q.copy(), v.copy(), q.copy(), v.copy()
+    mode, held = np.empty((MODE_ROWS, v.shape[0])), np.zeros(v.shape[0], np.bool_)
+    for s in range(steps):
+        assign(q1, q)
+        assign(v1, v)
+        outcome = step_over_events(B, q1, v1, h, efforts[min(s, efforts.shape[0] - 1)], joints, wrench, W, end_q, end_v,
+                                   mode, held)
+        if outcome == ENDLESS:
+            return -1 - s
+        if outcome == LEFT or any_fast(joints, v1) or not finite(q1, v1):
+            return s
+        assign(q, q1)
+        assign(v, v1)
+    return steps

@@ -1,0 +1,67 @@
+"""Kernel of `semi_implicit_euler` for trees of joints with damping, dry friction, stops and velocity limits."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compiled.assign import assign
+from ..compiled.entry import entry
+from ..compiled.kernel import sweep
+from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
+from ..dynamics.articulated import articulated_recursion
+from ..dynamics.mass_matrix import SIZE as MASS_SIZE
+from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..model.block import node_count, size_v
+from ..model.configuration import integrate_state
+from .impulses import boxed
+from .joint_data import BOX_ROWS, DAMPING, finite, friction_boxes, limit_boxes
+from .linear_equations import inverse_of_symmetric
+
+
+@sweep
+def moved(B, q, v, h, dv, out):
+    """`out = q ⊕ h v`."""
+    for i in range(v.shape[0]):
+        dv[i] = h * v[i]
+    integrate_state(B, q, 0, dv, 0, out)
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
+       "int64)", nogil=True)
+def semi_implicit_steps(B, q, v, efforts, wrench, joints, h, steps):
+    """Advance q, v in place by at most `steps` steps, h (s) each; returns the number made: it returns before one that
+    has no solution or is not finite.
+
+    B: of the model with additional armature h·damping, which makes damping implicit. efforts (1 or steps, k, nv), see
+    `effort_at`; the first of each step is taken. wrench: in node frames, or empty. joints (ROWS, nv): see `joint_data`.
+    """
+    n = size_v(B)
+    W = np.empty(ARTICULATED_SIZE * node_count(B))
+    mass_work = np.empty(MASS_SIZE * node_count(B))
+    q1, v1, a, tau, dv, free, p = q.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy()
+    M, inverse = np.zeros(n * n), np.zeros(n * n)
+    boxes = np.zeros((BOX_ROWS, n))
+    for s in range(steps):
+        for i in range(n):
+            tau[i] = efforts[min(s, efforts.shape[0] - 1), 0, i] - joints[DAMPING, i] * v[i]
+        if articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (wrench, 0), W, a, a) != 0:
+            return s
+        for i in range(n):
+            free[i] = v[i] + h * a[i]
+        bounded, inverted = friction_boxes(joints, v, h, boxes), False
+        while True:    # repeat with added boxes until no further limit is exceeded
+            assign(v1, free)
+            if bounded:
+                if not inverted:
+                    mass_matrix_recursion(B, q, 0, mass_work, M, 0)
+                    inverse_of_symmetric(M, n, inverse)
+                    inverted = True
+                boxed(inverse, boxes, v1, p)
+            moved(B, q, v1, h, dv, q1)
+            if limit_boxes(joints, q1, v1, boxes) == 0:
+                break
+            bounded = True
+        if not finite(q1, v1):
+            return s
+        assign(q, q1)
+        assign(v, v1)
+    return steps
