@@ -28,7 +28,7 @@ from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from ..model.block import ZERO, node_count, put, size_v, vector
 from .impulses import boxed
 from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
-from .linear_equations import inverted, solved_for, solved_symmetric, symmetric_inverse, times
+from .linear_equations import inverted, solve_symmetric, solved_for, symmetric_inverse, times
 from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
 
 ITERATIONS = 60      # largest number of iterations per step; typically six
@@ -216,7 +216,7 @@ def finish(B, q, p, h, boxes, H, v, frame):
     W = np.empty(MASS_SIZE * node_count(B))
     mass_of(B, q, W, H)
     turn_axes(B, p, q, True, v)
-    assign(v, solved_symmetric(H, v))
+    solve_symmetric(H.copy().reshape(-1), v.shape[0], v)
     if boxes.shape[0] > 0:
         impulse = np.empty(p.shape[0])
         boxed(symmetric_inverse(H).reshape(-1), boxes, v, impulse)

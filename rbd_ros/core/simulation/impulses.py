@@ -10,8 +10,9 @@ import numpy as np
 
 from ..compiled.entry import entry
 from ..compiled.kernel import routine
+from ..model.block import finite_range
 from .joint_data import AIM, HIGH, LOW
-from .linear_equations import solved_symmetric
+from .linear_equations import solve_symmetric
 
 
 @routine
@@ -23,9 +24,14 @@ def impulses(W, low, high, v, p):
     Returns the number of rounds, or −1 without convergence (the result is dissipative even so).
     """
     n = v.shape[0]
-    p[:] = 0.0
-    free = v.copy()
-    rest = 1e-13 * (1.0 + np.max(np.abs(v)))
+    work, inside = np.empty(n * (n + 2)), np.empty(n, np.int64)
+    free, x, A = work[:n], work[n:2 * n], work[2 * n:]
+    fastest = 0.0
+    for i in range(n):
+        free[i] = v[i]
+        p[i] = 0.0
+        fastest = max(fastest, abs(v[i]))
+    rest = 1e-13 * (1.0 + fastest)
     for turn in range(1, 51):
         for _ in range(10):
             moving = False
@@ -37,48 +43,43 @@ def impulses(W, low, high, v, p):
                         moving = True
                         p[i] = wanted
                         for k in range(n):
-                            v[k] += W[n * k + i] * change
+                            v[k] += W[n * i + k] * change
             if not moving:
                 break
-        inside = np.zeros(n, np.bool_)
         count = 0
         for i in range(n):
             if low[i] < p[i] < high[i]:
-                inside[i] = True
+                inside[count] = i
                 count += 1
-        A = np.zeros((count, count))
-        b = np.zeros(count)
-        r = 0
-        for i in range(n):
-            if inside[i]:
-                b[r] = -free[i]
-                c = 0
-                for k in range(n):
-                    if inside[k]:
-                        A[r, c] = W[n * i + k]
-                        c += 1
-                    else:
-                        b[r] -= W[n * i + k] * p[k]
-                r += 1
-        x = solved_symmetric(A, b) if count > 0 else b
-        if not np.isfinite(x).all():    # dependent coordinates: the iteration alone
-            continue
-        r = 0
-        for i in range(n):
-            if inside[i]:
-                p[i] = min(max(x[r], low[i]), high[i])
-                r += 1
+        for r in range(count):
+            i = inside[r]
+            x[r] = -free[i]
+            for k in range(n):
+                if not low[k] < p[k] < high[k]:
+                    x[r] -= W[n * i + k] * p[k]
+            for c in range(count):
+                A[count * r + c] = W[n * i + inside[c]]
+        if count > 0:
+            solve_symmetric(A, count, x)
+            if not finite_range(x, 0, count):    # dependent coordinates: the iteration alone
+                continue
+        for r in range(count):
+            i = inside[r]
+            p[i] = min(max(x[r], low[i]), high[i])
         for i in range(n):
             v[i] = free[i]
             for k in range(n):
                 v[i] += W[n * i + k] * p[k]
         solved = True
+        for r in range(count):
+            i = inside[r]
+            if low[i] < p[i] < high[i]:
+                v[i] = 0.0
+            else:
+                solved = False
         for i in range(n):
             if low[i] < high[i]:
-                if inside[i] and low[i] < p[i] < high[i]:
-                    v[i] = 0.0
-                elif inside[i] or (p[i] <= low[i] and v[i] < -rest) or (p[i] >= high[i] and v[i] > rest):
-                    solved = False
+                solved &= not ((p[i] <= low[i] and v[i] < -rest) or (p[i] >= high[i] and v[i] > rest))
         if solved:
             return turn
     return -1

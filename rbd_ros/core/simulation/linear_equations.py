@@ -54,19 +54,16 @@ def factor(A, n):
 
 
 @routine
-def solved_symmetric(A, b):
-    """A⁻¹ b (n,) of a positive definite A (n, n); NaN where it is not definite."""
-    n = b.shape[0]
-    L, x = A.copy().reshape(-1), b.copy()
-    factor(L, n)
+def solve_symmetric(A, n, x):
+    """x (n,) becomes A⁻¹ x of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
+    factor(A, n)
     for i in range(n):
         for k in range(i):
-            x[i] -= L[n * i + k] * x[k]
+            x[i] -= A[n * i + k] * x[k]
     for i in range(n - 1, -1, -1):
-        x[i] /= L[n * i + i]
+        x[i] /= A[n * i + i]
         for k in range(i + 1, n):
-            x[i] -= L[n * k + i] * x[k]
-    return x
+            x[i] -= A[n * k + i] * x[k]
 
 
 @routine

@@ -20,6 +20,10 @@ from .linear_equations import inverse_of_symmetric
 @sweep
 def moved(B, q, v, h, dv, out):
     """`out = q ⊕ h v`."""
+    if q.shape[0] == v.shape[0]:    # plain coordinates
+        for i in range(v.shape[0]):
+            out[i] = q[i] + h * v[i]
+        return
     for i in range(v.shape[0]):
         dv[i] = h * v[i]
     integrate_state(B, q, 0, dv, 0, out)
