@@ -33,7 +33,8 @@ def test_what_is_no_name_is_an_attribute_error():
 
 
 def test_a_program_of_control_does_not_wait_for_identification():
-    code = ("import sys, rbd_ros as rbd; print([name for name in sys.modules if 'core.identification' in name]); "
+    code = ("import sys, rbd_ros as rbd, rbd_ros.runtime.control.feedforward; "
+            "print([name for name in sys.modules if 'core.identification' in name or name == 'scipy.interpolate']); "
             "from rbd_ros import identify; print(identify.__module__, rbd.identify is identify)")
     said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, text=True,
                           stdout=subprocess.PIPE).stdout.splitlines()

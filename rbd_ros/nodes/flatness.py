@@ -26,6 +26,7 @@ from typing import Any
 from ..core.actuation.actuation_yaml import load_actuation
 from ..core.compiled.kernel import COMPILED
 from ..core.model.robot_model import RobotModel
+from ..core.motion import smooth_trajectory
 from ..runtime.control.elastic_controller import ElasticController
 from ..runtime.control.elastic_settings import ElasticSettings
 from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
@@ -72,6 +73,7 @@ class FlatnessNode(FollowingNode):
         return quick
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FlatnessController:
+        smooth_trajectory.load()
         if isinstance(settings, ElasticSettings):
             return ElasticController(model, settings)
         assert isinstance(settings, FlatnessSettings)

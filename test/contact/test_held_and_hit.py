@@ -143,7 +143,7 @@ def test_impacts_of_floating_bodies_keep_momentum(integrator):
     for _ in range(20):
         simulator.step(n=10)
         np.testing.assert_allclose(rbd.centroidal_momentum(model, simulator.q, simulator.v), before,
-                                   atol=1e-9 if integrator == "rk4" else 2e-3)
+                                   atol=1e-11)
     assert simulator.energy < 0.9 * energy and all(contact.gap > 1e-3 for contact in simulator.contacts)
 
 

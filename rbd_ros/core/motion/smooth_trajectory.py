@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import make_interp_spline
 
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
@@ -35,6 +34,13 @@ _CONDITIONS = np.concatenate([_FALLING * np.eye(ORDER + 1, DEGREE + 1), _FALLING
 # samples of a segment for checks of its speed, and of its position
 _WAY, _FINE_WAY = (np.linspace(0.0, 1.0, count)[:, None] ** np.arange(DEGREE + 1) for count in (17, 65))
 _SOLVE = np.round(np.linalg.inv(_CONDITIONS) * 24.0) / 24.0    # exact: the entries are multiples of 1/24
+
+
+def load() -> None:
+    """Import what motions through several waypoints need, before a control loop begins: it takes a third of a second,
+    and 20 MB, which programs without such motions save.
+    """
+    import scipy.interpolate    # noqa: F401
 
 
 class SmoothTrajectory:
@@ -118,6 +124,8 @@ def _derivatives(times: Array, points: Waypoints, first: Array) -> Array:
         values[0 if k <= order else -1:, k] = rows[0 if k <= order else -1:]
     values[0] = first
     if len(points) > 2:
+        from scipy.interpolate import make_interp_spline    # see `load`
+
         ends = range(order + 1, ORDER + 1)
         spline = make_interp_spline(times, values[:, order], k=DEGREE - 2 * order, bc_type=(
             [(k - order, values[0, k]) for k in ends], [(k - order, values[-1, k]) for k in ends]))

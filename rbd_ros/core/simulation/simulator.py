@@ -92,9 +92,9 @@ class Simulator(Checks):
                            "with contacts")
         self._variational = Variational(
             model, self._joints, springs, self._constrained, self._soft is not None) if (
-            integrator == "variational") else None
+            integrator == "variational" or (hard and integrator != "rk4")) else None
         self._contacts = SimulatedContacts(
-            model, hard, self._bounds, self._level, self._constrained, integrator == "rk4") if hard else None
+            model, hard, self._bounds, self._level, self._constrained, self._variational) if hard else None
         by_joints = springs is None and constraints is None and not contacts
         if by_joints and (self._variational is not None or not model.mimics):
             self._many = ManySteps(model, self._variational or integrator, self._joints, self.step_size)
@@ -261,13 +261,7 @@ class Simulator(Checks):
     def _advance(self, given: Array | Callable[[float], ArrayLike], wrenches: Any) -> tuple[Array, Array]:
         model, h, springs = self.model, self.step_size, self._springs
         if self._variational is not None:
-            middle = self._checked(given(self.time + 0.5 * h)) if callable(given) else given
-            try:
-                if self._soft is not None:
-                    return self._soft.step(self._variational, self._q, self._v, middle, wrenches)
-                return self._variational.advance(self._q, self._v, h, middle, wrenches)
-            except Unsolved:
-                raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
+            return self._flown(self._variational, self._q, self._v, self.time, h, given, wrenches)
         damping = model.damping
         explicit = self._damped and not self._implicit
         nodes = iter(NODES[self.integrator])
@@ -310,16 +304,26 @@ class Simulator(Checks):
         q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), boxes, q, v, free)
         return (q, v) if constrained is None else constrained.back(q, v)
 
+    def _flown(self, variational: Variational, q: Array, v: Array, t: float, h: float,
+               given: Array | Callable[[float], ArrayLike], wrenches: Any) -> tuple[Array, Array]:
+        """The state h (s) after t by the variational integrator, without hard contacts."""
+        middle = self._checked(given(t + 0.5 * h)) if callable(given) else given
+        try:
+            if self._soft is not None:
+                return self._soft.step(variational, q, v, h, middle, wrenches)
+            return variational.advance(q, v, h, middle, wrenches)
+        except Unsolved:
+            raise self._diverged("v", int(np.argmax(np.abs(v)))) from None
+
     def _touched(self, contacts: SimulatedContacts, given: Array | Callable[[float], ArrayLike],
                  wrenches: Any) -> tuple[Array, Array]:
         """A step with contacts."""
         if self._soft is not None:
             self._soft.check(self._q, self._v, explicit=True)
-        end = contacts.advance(self._q, self._v, self.time, self.step_size, self._smooth_effort(given, False), wrenches,
-                               lambda: self._advance(given, wrenches))
-        if self._variational is not None and contacts.touched:
-            self._variational.forget()
-        return end
+        flying = self._variational
+        return contacts.advance(
+            self._q, self._v, self.time, self.step_size, self._smooth_effort(given, False), wrenches, None if (
+                flying is None) else lambda q, v, t, h: self._flown(flying, q, v, t, h, given, wrenches))
 
     def _smooth_effort(self, given: Array | Callable[[float], ArrayLike],
                        damped: bool = True) -> Callable[[Array, Array, float], Array]:

@@ -85,9 +85,9 @@ class CompliantMotion:
                     f"{what} of contact '{bound.names[i]}', {1e3 * pressed.depth[i]:.3g} mm deep, is too high for the "
                     f"step of {h:g} s: use at most {h * LARGEST / rate:.1e} s{other}")
 
-    def step(self, variational: Variational, q: Array, v: Array, effort: Array, wrenches: Any) -> tuple[Array, Array]:
-        """A step of the variational integrator."""
-        h = self.h
+    def step(self, variational: Variational, q: Array, v: Array, h: float, effort: Array,
+             wrenches: Any) -> tuple[Array, Array]:
+        """A step of h (s) of the variational integrator."""
         middle = self._middle(q, 0.5 * h * v)
         self.check(middle, v)
         touched = self.touched(middle, v)

@@ -12,26 +12,28 @@ from ...model.robot_model import RobotModel
 from ...model.surfaces.unilateral import UnilateralContact
 from ..bounds import Bounds
 from ..constrained_motion import ConstrainedMotion
+from ..variational import Variational
 from .cones import Unsolved
 from .events import CLOSED, EffortLaw, Events
 from .records import ContactState
-from .stepping import Stepping
+from .stepping import Flight, Stepping
 from .touching import Touching
 
 RESTS = 1e-7      # m/s: slip below which the state is "sticking"
 
 
 class SimulatedContacts:
-    """Contacts of one simulator; level: dry friction (nv,) of its joints at velocities. explicit: whether RK4 with
-    events (`events`) is used, with time stepping (`stepping`) as fallback for too many events. touched: whether
-    contacts acted in the last step.
+    """Contacts of one simulator; level: dry friction (nv,) of its joints at velocities. flying: integrator of flights,
+    with time stepping of contacts (`stepping`), or None: RK4 with events (`events`), and time stepping as fallback for
+    too many events.
     """
 
     def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
-                 level: Callable[[Array], Array], constrained: ConstrainedMotion | None, explicit: bool) -> None:
+                 level: Callable[[Array], Array], constrained: ConstrainedMotion | None,
+                 flying: Variational | None) -> None:
         self._touching = Touching(model, contacts, bounds, None if constrained is None else constrained.constraints)
-        self._stepping = Stepping(self._touching, level, constrained)
-        self._events = Events(self._touching, level, constrained) if explicit else None
+        self._stepping = Stepping(self._touching, level, constrained, flying)
+        self._events = Events(self._touching, level, constrained) if flying is None else None
         self._model = model
 
     def start(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -39,8 +41,7 @@ class SimulatedContacts:
         self._by_events = self._events is not None
         if self._events is not None:
             self._events.forget()
-        nothing = np.zeros((self._touching.size, 3))
-        self._stepping.force = self._stepping.impulse = nothing
+        self._stepping.forget()
         q = self._touching.start(q, v)
         gaps = self._touching.at(q, v)
         self._closed = (gaps.gap < CLOSED) & (gaps.margin > 0.0)
@@ -49,12 +50,11 @@ class SimulatedContacts:
         return q, v
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw, wrenches: Any,
-                free: Callable[[], tuple[Array, Array]]) -> tuple[Array, Array]:
-        """The state h (s) after t. effort: (q, v, t) to efforts (nv,) without friction and damping; free: the step
-        without contacts, for those that touch nothing.
+                fly: Flight | None) -> tuple[Array, Array]:
+        """The state h (s) after t. effort: (q, v, t) to efforts (nv,) without friction and damping; fly: see
+        `Stepping.advance`.
         """
         events, stepping = self._events, self._stepping
-        self.touched = True
         if events is not None:
             damping = self._model.damping
             state = events.advance(q, v, t, h, lambda q, v, t: effort(q, v, t) - damping * v, wrenches)
@@ -62,15 +62,8 @@ class SimulatedContacts:
             if state is not None and events.taken is not None:
                 self._closed, self._at = events.taken.holds, events.taken.q
                 return state
-        elif not stepping.closed(q, v):
-            end = free()
-            if stepping.free_of_contact(*end, h):
-                self._closed = np.zeros(self._touching.size, dtype=bool)
-                stepping.force = stepping.impulse = np.zeros((self._touching.size, 3))
-                self._at, self.touched = end[0], False
-                return end
         try:
-            end = stepping.advance(q, v, h, effort(q, v, t + 0.5 * h), wrenches)
+            end = stepping.advance(q, v, t, h, effort, wrenches, fly)
         except Unsolved:
             names = ", ".join(self._touching.names[:20])
             raise RbdError(f"simulation: at {t:g} s no forces of the contacts ({names}) satisfy the laws of contact "

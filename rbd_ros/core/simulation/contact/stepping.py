@@ -1,13 +1,16 @@
-"""Time stepping of contacts by impulses (Moreau 1988): any step length, order 1, dissipative.
+"""Time stepping of contacts by impulses (Moreau 1988) between impacts: any step length, order 1, dissipative.
 
-A step of the variational integrator without contacts, friction and stops comes first; impulses at its end then make the
-velocity obey Signorini's, Newton's and Coulomb's laws. Forces of closed contacts act evenly over the step, so that a
-body at rest does not creep; impacts act at the end and conserve momentum. Remaining gap errors are projected away.
+What is closed at the start of a step stays so or lets go: a step of the variational integrator without contacts,
+friction and stops comes first; impulses at its end then make the velocity obey Signorini's and Coulomb's laws. They act
+evenly over the step, so that a body at rest does not creep. Remaining gap errors are projected away.
+
+Where another contact closes, the step ends at that time, found to rounding; impacts act there, at one position, by
+which they conserve momentum and add no energy; and the rest of the step follows.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,95 +20,175 @@ from ...model.inertia import Array
 from .. import variational
 from ..bounds import Bounds
 from ..constrained_motion import ConstrainedMotion
+from ..first_event import FINEST, first_event
 from ..integrators import move
 from .cones import Unsolved
-from .events import STALE, STILL, Mask
-from .impacts import contact_rows, impulses, inverse_inertia
+from .events import EXACT, STALE, STILL, TOUCH, EffortLaw, Mask
+from .impacts import contact_rows, impact, impulses, inverse_inertia
 from .touching import Gaps, Touching
 
-ADDED = 10       # largest number of additions of contacts in a step
+IMPACTS = 10     # largest number of impacts in a step; what closes later stays closed from the start of what remains
+ADDED = 10       # largest number of additions of contacts then
+TRIALS = 60      # of the search for an impact
+BISECT = 20      # trials before bisection
 NEARLY = 1e-3    # accepted residual, relative to the largest impulse, if Newton's method cycles
+
+Flight = Callable[[Array, Array, float, float], tuple[Array, Array]]
+
+
+class Ended(NamedTuple):
+    """A state (nq,), (nv,) after a part of a step, impulses (n, 3) on the way, rates (n,) of all gaps without these,
+    the contacts there, and the momentum that the integrator goes on with.
+    """
+
+    q: Array
+    v: Array
+    p: Array
+    coming: Array
+    gaps: Gaps
+    momentum: tuple[Array, Array] | None
 
 
 class Stepping:
-    """Steps of a model. level: dry friction (nv,) of joints at velocities."""
+    """Steps of a model. level: dry friction (nv,) of joints at velocities. flying: the integrator of flights, if any.
 
-    def __init__(self, touching: Touching, level: Callable[[Array], Array],
-                 constrained: ConstrainedMotion | None) -> None:
+    After `advance`: force, impulse (n, 3), in the contacts' axes, of what stays closed and of impacts; slip (n,): speed
+    of sliding.
+    """
+
+    def __init__(self, touching: Touching, level: Callable[[Array], Array], constrained: ConstrainedMotion | None,
+                 flying: variational.Variational | None) -> None:
         self.model, self.touching, self._level, self._constrained = touching.model, touching, level, constrained
         self._free = variational.Variational(
             self.model, Bounds(self.model, False, False).joints(self.model, Friction()), None, constrained)
-        self._inverse = inverse_inertia(self.model, constrained)
-        nothing = np.zeros((touching.size, 3))
-        self.force, self.impulse = nothing, nothing    # of the last step, in the contacts' axes
-        self.slip = np.zeros(touching.size)    # speed of sliding
+        self._inverse, self._flying = inverse_inertia(self.model, constrained), flying
+        self.forget()
 
-    def free_of_contact(self, q: Array, v: Array, h: float) -> bool:
-        """Whether a step to (q, v) from one without closed contacts stays free of contact."""
-        gaps = self.touching.at(q, v)
-        return not ((gaps.gap <= 0.0) & (gaps.margin > 0.0) & (gaps.gap > -STALE - 2.0 * h * np.abs(
-            gaps.J[:, 0] @ v))).any()
+    def forget(self) -> None:
+        """Reset after the state was set from outside."""
+        nothing = np.zeros((self.touching.size, 3))
+        self.force, self.impulse, self.slip = nothing, nothing, nothing[:, 0]
 
-    def closed(self, q: Array, v: Array) -> bool:
-        """Whether a contact is closed at the start of a step."""
-        gaps = self.touching.at(q, v)
-        return bool(((gaps.gap <= STALE) & (gaps.gap > -STALE) & (gaps.margin > 0.0)).any())
+    def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw, wrenches: Any,
+                fly: Flight | None) -> tuple[Array, Array]:
+        """The state h (s) after t. effort: (q, v, t) to efforts (nv,) without friction and damping; fly: (q, v, t, s)
+        to the state after a flight of s (s), while nothing is closed.
+        """
+        touching, flying = self.touching, self._flying
+        self.forget()
+        force, impulse = np.zeros((2, touching.size, 3))
+        remaining = h
+        momentum = None if flying is None else flying.momentum
+        start = touching.at(q, v)
+        near = self._closed(start)
+        for turn in range(IMPACTS + ADDED):
+            rates = start.J[:, 0] @ v
 
-    def advance(self, q: Array, v: Array, h: float, tau: Array, wrenches: Any) -> tuple[Array, Array]:
-        """The state after h (s) under the effort tau (nv,), damping and dry friction."""
+            def part(s: float, q: Array = q, v: Array = v, near: Mask = near, begin: Any = momentum,
+                     t: float = t + h - remaining) -> Ended:
+                if flying is not None and fly is not None and not near.any():
+                    flying.momentum = begin
+                    q1, v1 = fly(q, v, t, s)
+                    gaps = touching.at(q1, v1)
+                    return Ended(q1, v1, np.zeros((touching.size, 3)), gaps.J[:, 0] @ v1, gaps, flying.momentum)
+                return self._pressed(q, v, s, effort(q, v, t + 0.5 * s), wrenches, near)
+
+            end = part(remaining)
+            slow = np.abs(end.coming - rates) * (2.0 * h / remaining) + STILL    # rates that do not bounce
+            if turn < IMPACTS and (near & (rates < -slow)).any():    # closed, and approaching
+                v, p = self._impact(q, v, start, near, slow)
+                impulse += p
+                momentum, start = None, touching.at(q, v)
+                near = near & (start.J[:, 0] @ v <= STILL)
+                continue
+            can = ~near & (start.gap > -STALE) & (np.minimum(start.margin, end.gaps.margin) > 0.0)
+            late = can & (end.gaps.gap < -TOUCH)
+            if not late.any():
+                break
+            if turn >= IMPACTS:
+                near = near | late
+                continue
+
+            def attempt(s: float, can: Mask = can, part: Callable[[float], Ended] = part) -> tuple[Ended, Array]:
+                end = part(s)
+                return end, np.where(can, -end.gaps.gap - TOUCH, -1.0) / EXACT[0]
+
+            s, end, _ = first_event(attempt, remaining, TRIALS, BISECT, 1.0)
+            q, v, momentum = end.q, end.v, end.momentum
+            force += end.p
+            remaining -= s
+            if remaining <= FINEST * h:
+                remaining = 0.0
+            start = end.gaps
+            closing = self._closed(start)
+            if (closing & (start.J[:, 0] @ v < 0.0)).any():
+                v, p = self._impact(q, v, start, closing, slow)
+                impulse += p
+                momentum, start = None, touching.at(q, v)
+            near = self._closed(start) & (start.J[:, 0] @ v <= STILL)
+            if remaining == 0.0:
+                end = end._replace(q=q, v=v, p=np.zeros_like(force), gaps=start, momentum=momentum)
+                break
+        self.force, self.impulse = (force + end.p) / h, impulse
+        self.slip = np.hypot(*(end.gaps.J[:, 1:] @ end.v).T)
+        if flying is not None:
+            flying.momentum = end.momentum
+        return end.q, end.v
+
+    def _closed(self, here: Gaps) -> Mask:
+        return np.asarray((here.gap <= STALE) & (here.gap > -STALE) & (here.margin > 0.0))
+
+    def _impact(self, q: Array, v: Array, here: Gaps, closed: Mask, slow: Array) -> tuple[Array, Array]:
+        """Velocities (nv,) after the impact of what is closed, and its impulses (n, 3). slow (n,): rates that do not
+        bounce.
+        """
+        touching, at = self.touching, np.flatnonzero(closed)
+        bounce = np.where(here.J[at, 0] @ v < -slow[at], touching.restitution[at], 0.0)
+        v, p = impact(self._inverse(q), here.J[at], v, touching.friction[at], bounce)
+        full = np.zeros((touching.size, 3))
+        full[at] = p
+        return v, full
+
+    def _pressed(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any, near: Mask) -> Ended:
+        """The state after s (s) under the effort tau (nv,), damping, dry friction, and impulses of near contacts."""
         touching = self.touching
         self._free.forget()
         try:
-            q0, free = self._free.advance(q, v, h, tau, wrenches)
+            q0, free = self._free.advance(q, v, s, tau, wrenches)
         except variational.Unsolved:
             raise Unsolved from None
-        W, start, end = self._inverse(q0), touching.at(q, v), touching.at(q0, free)
-        rates = start.J[:, 0] @ v
-        coming = end.J[:, 0] @ free
-        can = (start.gap > -STALE) & (np.minimum(start.margin, end.margin) > 0.0)
-        near = can & ((end.gap <= 0.0) | (start.gap <= STALE))
-        hits = (touching.restitution > 0.0) & (rates < -2.0 * np.abs(coming - rates) - STILL)
-        aim = np.where(hits, touching.restitution * rates, 0.0)
-        for _ in range(ADDED):
-            v1, p, pressed = self._solved(W, free, end, np.flatnonzero(near), aim, h, hits)
-            q1 = move(self.model, q0, 0.5 * h * pressed)
-            more = can & ~near & (touching.at(q1, v1).gap < 0.0)
-            if not more.any():
-                break
-            near |= more
-        slow = np.abs(rates) <= 2.0 * np.abs(coming - rates) + STILL
-        resting = ~hits & ((start.gap <= STALE) | (near & slow))    # also what a step of falling brings there
-        self.force = np.where(resting[:, None], p / h, 0.0)
-        self.impulse = np.where(resting[:, None], 0.0, p)
-        self.slip = np.hypot(*(end.J[:, 1:] @ v1).T)
-        closed = near & ((touching.at(q1, v1).gap < 0.0) | (resting & (p[:, 0] > 0.0)))
+        here = touching.at(q0, free)
+        v1, p, change = self._solved(self._inverse(q0), free, here, np.flatnonzero(near & (here.margin > 0.0)), s)
+        q1 = move(self.model, q0, 0.5 * s * change)
+        gaps = touching.at(q1, v1)
+        closed = near & ((gaps.gap < 0.0) | (p[:, 0] > 0.0))
         try:
             if closed.any():
                 q1, _ = touching.onto(q1, v1, closed, np.zeros(len(closed), dtype=bool), moving=False)
+                gaps = touching.at(q1, v1)
         except RbdError:
             pass    # gaps that cannot be closed now are closed in the next step
-        return (q1, v1) if self._constrained is None else self._constrained.back(q1, v1)
+        if self._constrained is not None:
+            q1, v1 = self._constrained.back(q1, v1)
+            gaps = touching.at(q1, v1)
+        return Ended(q1, v1, p, here.J[:, 0] @ free, gaps, None)
 
-    def _solved(self, W: Array, free: Array, here: Gaps, at: Any, aim: Array, h: float,
-                hits: Mask) -> tuple[Array, Array, Array]:
-        """Velocities after the impulses, the impulses (n, 3), and the velocity change (nv,) by those of closed
-        contacts.
+    def _solved(self, W: Array, free: Array, here: Gaps, at: Any, s: float) -> tuple[Array, Array, Array]:
+        """Velocities after the impulses of contacts and dry friction in s (s), those of contacts (n, 3), and the change
+        of velocity (nv,).
         """
         nv, mu = self.model.nv, self.touching.friction[at]
-        limit = h * self._level(free)
+        limit = s * self._level(free)
         rubs = np.flatnonzero(limit > 0.0)
         full, out = np.zeros(3 * len(at) + len(rubs)), np.zeros((self.touching.size, 3))
         if not full.size:
             return free, out, np.zeros(nv)
         own, rows = contact_rows(mu, np.zeros(len(at), dtype=bool), limit[rubs])
         A = np.concatenate([here.J[at].reshape(-1, nv), np.eye(nv)[rubs]])[own]
-        G, rates = A @ W @ A.T, A @ free
-        target = np.zeros(len(own))
-        target[rows.normal] = aim[at]
-        p = impulses(G, rates, target, rows, NEARLY)
+        p = impulses(A @ W @ A.T, A @ free, np.zeros(len(own)), rows, NEARLY)
         full[own] = p
         out[at] = full[:3 * len(at)].reshape(-1, 3)
-        v = free + W @ (A.T @ p)
+        change = W @ (A.T @ p)
+        v = free + change
         v[rubs[np.abs(p[rows.box]) < limit[rubs]]] = 0.0
-        lasting = np.concatenate([np.repeat(~hits[at], 3), np.ones(len(rubs), dtype=bool)])[own]
-        return v, out, W @ (A.T @ (p * lasting))
+        return v, out, change
