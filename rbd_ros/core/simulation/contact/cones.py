@@ -17,14 +17,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiled.assign import assign
+from ...compiled.entry import entry
+from ...compiled.kernel import kernel, routine, sweep
+from ...dynamics.constrained.minimum_norm import minimum_norm
+from ...model.block import all_finite
 from ...model.inertia import Array
 
 Indices = NDArray[np.intp]
 ROUNDS = 8
 NEWTON = 12
+HALVINGS = 4       # of a Newton step that does not help
 SWEEPS = 30        # Gauss–Seidel sweeps per round
 EXACT = 1e-11      # residual tolerance relative to the largest force
-RANK = 1e-11       # relative singular value below which forces are not unique
+NORMAL, FIRST, SECOND, BOX = 0.0, 1.0, 2.0, 3.0    # values of ROLE; FIRST and SECOND: the two rows of a tangent
+# Of roles (4, r): role; of FIRST the row of SECOND; of both that of their normal; their µ, or the limit of a box.
+ROLE, PARTNER, OF, LEVEL = range(4)
 
 
 class Rows(NamedTuple):
@@ -39,6 +47,16 @@ class Rows(NamedTuple):
     box: Indices
     limit: Array
 
+    @property
+    def roles(self) -> Array:
+        """As kernels take them."""
+        roles = np.zeros((4, len(self.normal) + 2 * len(self.bound) + len(self.box)))
+        for role, at in ((FIRST, self.tangent[:, 0]), (SECOND, self.tangent[:, 1])):
+            roles[ROLE, at], roles[OF, at], roles[LEVEL, at] = role, self.bound, self.friction
+        roles[PARTNER, self.tangent[:, 0]] = self.tangent[:, 1]
+        roles[ROLE, self.box], roles[LEVEL, self.box] = BOX, self.limit
+        return roles
+
 
 class Unsolved(Exception):
     """No solution found, or none exists (Painlevé's paradox)."""
@@ -48,114 +66,232 @@ def cone_forces(G: Array, c: Array, rows: Rows, nearly: float = 0.0) -> Array:
     """λ (r,) for G (r, r), c (r,); raises `Unsolved` if none is found. nearly: accepted residual, relative to the
     largest force, of an inexact solution.
     """
-    problem = _Problem(G, c, rows)
-    none = np.zeros(len(c))
-    lam, y, rest = none, none.copy(), True    # all closed and sticking
-    y[rows.normal] = 1.0
-    for turn in range(ROUNDS):
-        last = np.inf
-        for _ in range(NEWTON):
-            lam = problem.newton(lam, y, rest)
-            y = lam - problem.rho * (G @ lam + c)
-            residual = problem.left(lam, y)
-            if residual <= EXACT:
-                return problem.clean(lam, y)
-            if residual > 0.5 * last or rest:
-                problem.drop(lam, y)
-            last, rest = residual, False
-        lam = problem.sweeps(none.copy() if turn == 0 or not np.isfinite(lam).all() else lam, SWEEPS * (turn + 1))
-        y = lam - problem.rho * (G @ lam + c)
-    if problem.left(lam, y) <= nearly:
-        return problem.clean(lam, y)
+    lam = np.empty(len(c))
+    if cone_forces_entry(np.ascontiguousarray(G), c, rows.roles, nearly, lam):
+        return lam
     raise Unsolved
 
 
-class _Problem:
-    def __init__(self, G: Array, c: Array, rows: Rows) -> None:
-        self.G, self.c, self.rows = G, c, rows
-        size = np.abs(np.diag(G))
-        size = np.maximum(size, 1e-12 * max(float(size.max()), 1e-300))
-        x, y = rows.tangent.T
-        size[x] = size[y] = np.maximum(size[x], size[y]) + np.abs(G[x, y])    # the larger eigenvalue, or more
-        self.rho = 1.0 / size
-        self.scale = float(np.abs(c * self.rho).max()) + 1e-300
+@entry("boolean(float64[:, ::1], float64[::1], float64[:, ::1], float64, float64[::1])")
+def cone_forces_entry(G, c, roles, nearly, lam):
+    """`solve_cones`."""
+    return solve_cones(G, c, roles, nearly, lam)
 
-    def radius(self, lam: Array) -> Array:
-        return np.asarray(self.rows.friction * np.maximum(lam[self.rows.bound], 0.0))
 
-    def left(self, lam: Array, y: Array) -> float:
-        """Residual of the equations, λ − its projection, relative to the largest force."""
-        rows = self.rows
-        out = lam.copy()
-        out[rows.normal] -= np.maximum(y[rows.normal], 0.0)
-        out[rows.box] -= np.clip(y[rows.box], -rows.limit, rows.limit)
-        pull = y[rows.tangent]
-        size = np.hypot(*pull.T)
-        share = np.minimum(1.0, self.radius(lam) / np.maximum(size, 1e-300))
-        out[rows.tangent] -= share[:, None] * pull
-        return float(np.abs(out).max()) / max(self.scale, float(np.abs(lam).max()))
+@routine
+def solve_cones(G, c, roles, nearly, lam):
+    """lam (r,): λ for G (r, r), c (r,); False if none is found."""
+    n = c.shape[0]
+    rho, y, w, before = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    K, b, space = np.empty(n * n), np.empty(n), np.empty((2, n * n + 2 * n))
+    scale = steps_of(G, c, roles, rho)
+    rest = True    # all closed and sticking
+    for i in range(n):
+        lam[i] = 0.0
+        y[i] = 1.0 if roles[ROLE, i] == NORMAL else 0.0
+    residual = np.inf
+    for turn in range(ROUNDS):
+        last = residual
+        for _ in range(NEWTON):
+            assign(before, lam)
+            newton_step(G, c, roles, rho, lam, y, rest, K, b, space)
+            ahead(G, c, rho, lam, w, y)
+            residual = residual_of(roles, lam, y, scale, w)
+            if turn > 0:    # no farther than it helps: full steps may go to and fro without end
+                for _ in range(HALVINGS):
+                    if residual < last:
+                        break
+                    for i in range(n):
+                        lam[i] = 0.5 * (lam[i] + before[i])
+                    ahead(G, c, rho, lam, w, y)
+                    residual = residual_of(roles, lam, y, scale, w)
+            if residual <= EXACT:
+                clean(roles, lam, y)
+                return True
+            if residual > 0.5 * last or rest:
+                drop(roles, lam, y, scale)
+            last, rest = residual, False
+        if turn == 0 or not all_finite(lam):
+            lam[:] = 0.0
+        gauss_seidel(G, c, roles, rho, lam, w, SWEEPS * (turn + 1))
+        ahead(G, c, rho, lam, w, y)
+        residual = residual_of(roles, lam, y, scale, w)
+    if residual <= nearly:
+        clean(roles, lam, y)
+        return True
+    return False
 
-    def drop(self, lam: Array, y: Array) -> None:
-        """Release, in y, the closed contact that separates most (on uneven ground, three of four legs stand)."""
-        normals = self.rows.normal[y[self.rows.normal] > 0.0]
-        apart = lam[normals] - y[normals]
-        if normals.size and apart.max() > EXACT * self.scale:
-            y[normals[np.argmax(apart)]] = -1.0
 
-    def newton(self, lam: Array, y: Array, rest: bool) -> Array:
-        """The next λ: sticking rows have w = 0, the others lie on their bounds. rest: all rows stick."""
-        rows, G, rho = self.rows, self.G, self.rho
-        K, b = rho[:, None] * G, -rho * self.c
-        free = rows.normal[y[rows.normal] <= 0.0]
-        K[free] = np.eye(len(b))[free]
-        b[free] = 0.0
-        if not rest:
-            beyond = np.abs(y[rows.box]) > rows.limit
-            at = rows.box[beyond]
-            K[at] = np.eye(len(b))[at]
-            b[at] = np.sign(y[at]) * rows.limit[beyond]
-            for (i, j), n, mu in zip(rows.tangent, rows.bound, rows.friction, strict=True):
-                pair, reach = [i, j], mu * max(lam[n], 0.0)
-                size = np.hypot(*y[pair])
-                if size <= reach and y[n] > 0.0:
-                    continue
-                K[pair], b[pair] = 0.0, 0.0
-                K[i, i] = K[j, j] = 1.0
-                if y[n] <= 0.0 or size == 0.0:
-                    continue
-                u = y[pair] / size
-                turn = reach / size * (np.eye(2) - np.outer(u, u))    # how the direction follows y
-                slope = -rho[i] * G[pair]
-                slope[[0, 1], pair] += 1.0
-                K[pair] -= turn @ slope
-                K[pair, n] -= mu * u
-                b[pair] = turn @ (y[pair] - slope @ lam)
-        return np.asarray(np.linalg.lstsq(K, b, rcond=RANK)[0])
+@sweep
+def steps_of(G, c, roles, rho):
+    """rho (r,): steps of the projection; returns the scale of forces."""
+    n = c.shape[0]
+    largest = 1e-300
+    for i in range(n):
+        largest = max(largest, abs(G[i, i]))
+    for i in range(n):
+        rho[i] = max(abs(G[i, i]), 1e-12 * largest)
+    for i in range(n):
+        if roles[ROLE, i] == FIRST:
+            j = int(roles[PARTNER, i])
+            rho[i] = rho[j] = max(rho[i], rho[j]) + abs(G[i, j])    # the larger eigenvalue, or more
+    scale = 0.0
+    for i in range(n):
+        rho[i] = 1.0 / rho[i]
+        scale = max(scale, abs(c[i] * rho[i]))
+    return scale + 1e-300
 
-    def sweeps(self, lam: Array, count: int) -> Array:
-        """Projected Gauss–Seidel."""
-        rows, G, rho = self.rows, self.G, self.rho
-        w = G @ lam + self.c
-        parts = [([i], -1, np.inf) for i in rows.normal] + [([i], -2, f) for i, f in zip(rows.box, rows.limit,
-                                                                                     strict=True)]
-        parts += [(list(pair), n, mu) for pair, n, mu in zip(rows.tangent, rows.bound, rows.friction, strict=True)]
-        for _ in range(count):
-            for indices, n, most in parts:
-                new = lam[indices] - rho[indices] * w[indices]
-                if n == -1:
-                    new = np.maximum(new, 0.0)
-                elif n == -2:
-                    new = np.clip(new, -most, most)
-                else:
-                    size, reach = np.hypot(*new), most * max(lam[n], 0.0)
-                    new = new if size <= reach else new * (reach / size)
-                w += G[:, indices] @ (new - lam[indices])
-                lam[indices] = new
-        return lam
 
-    def clean(self, lam: Array, y: Array) -> Array:
-        """Set forces of open contacts to exact zeros."""
-        rows = self.rows
-        lam[rows.normal] = np.where(y[rows.normal] > 0.0, np.maximum(lam[rows.normal], 0.0), 0.0)
-        lam[rows.tangent[lam[rows.bound] == 0.0]] = 0.0
-        return lam
+@kernel
+def ahead(G, c, rho, lam, w, y):
+    """w = G λ + c and y = λ − ρ w."""
+    n = c.shape[0]
+    for i in range(n):
+        x = c[i]
+        for k in range(n):
+            x += G[i, k] * lam[k]
+        w[i] = x
+        y[i] = lam[i] - rho[i] * x
+
+
+@sweep
+def residual_of(roles, lam, y, scale, out):
+    """Residual of the equations, λ − its projection, relative to the largest force."""
+    n = lam.shape[0]
+    worst, largest = 0.0, scale
+    for i in range(n):
+        role = roles[ROLE, i]
+        if role == NORMAL:
+            out[i] = lam[i] - max(y[i], 0.0)
+        elif role == BOX:
+            out[i] = lam[i] - min(max(y[i], -roles[LEVEL, i]), roles[LEVEL, i])
+        elif role == FIRST:
+            j = int(roles[PARTNER, i])
+            reach = roles[LEVEL, i] * max(lam[int(roles[OF, i])], 0.0)
+            share = min(1.0, reach / max(np.hypot(y[i], y[j]), 1e-300))
+            out[i], out[j] = lam[i] - share * y[i], lam[j] - share * y[j]
+    for i in range(n):
+        if not out[i] - out[i] == 0.0:
+            return np.inf
+        worst, largest = max(worst, abs(out[i])), max(largest, abs(lam[i]))
+    return worst / largest
+
+
+@kernel
+def drop(roles, lam, y, scale):
+    """Release, in y, the closed contact that separates most (on uneven ground, three of four legs stand)."""
+    worst, at = EXACT * scale, -1
+    for i in range(lam.shape[0]):
+        if roles[ROLE, i] == NORMAL and y[i] > 0.0 and lam[i] - y[i] > worst:
+            worst, at = lam[i] - y[i], i
+    if at >= 0:
+        y[at] = -1.0
+
+
+@routine
+def newton_step(G, c, roles, rho, lam, y, rest, K, b, space):
+    """The next λ: sticking rows have w = 0, the others lie on their bounds. rest: all rows stick."""
+    n = c.shape[0]
+    for i in range(n):
+        for k in range(n):
+            K[n * i + k] = rho[i] * G[i, k]
+        b[i] = -rho[i] * c[i]
+    for i in range(n):
+        role = roles[ROLE, i]
+        if role == NORMAL:
+            if y[i] <= 0.0:
+                fixed(K, b, n, i, 0.0)
+        elif role == BOX:
+            if not rest and abs(y[i]) > roles[LEVEL, i]:
+                fixed(K, b, n, i, np.sign(y[i]) * roles[LEVEL, i])
+        elif role == FIRST and not rest:
+            j, of, mu = int(roles[PARTNER, i]), int(roles[OF, i]), roles[LEVEL, i]
+            reach, size = mu * max(lam[of], 0.0), np.hypot(y[i], y[j])
+            if size <= reach and y[of] > 0.0:
+                continue
+            fixed(K, b, n, i, 0.0)
+            fixed(K, b, n, j, 0.0)
+            if y[of] <= 0.0 or size == 0.0:
+                continue
+            u0, u1, share = y[i] / size, y[j] / size, reach / size
+            t00, t01, t11 = share * (1.0 - u0 * u0), -share * u0 * u1, share * (1.0 - u1 * u1)    # turn of the direction
+            along0, along1 = y[i], y[j]
+            for k in range(n):
+                s0 = (1.0 if k == i else 0.0) - rho[i] * G[i, k]
+                s1 = (1.0 if k == j else 0.0) - rho[i] * G[j, k]
+                along0 -= s0 * lam[k]
+                along1 -= s1 * lam[k]
+                K[n * i + k] -= t00 * s0 + t01 * s1
+                K[n * j + k] -= t01 * s0 + t11 * s1
+            K[n * i + of] -= mu * u0
+            K[n * j + of] -= mu * u1
+            b[i] = t00 * along0 + t01 * along1
+            b[j] = t01 * along0 + t11 * along1
+    least_squares(K, b, n, space, lam)
+
+
+@kernel
+def fixed(K, b, n, i, value):
+    """Row i of K x = b becomes x_i = value."""
+    for k in range(n):
+        K[n * i + k] = 1.0 if k == i else 0.0
+    b[i] = value
+
+
+@routine
+def least_squares(K, b, n, space, x):
+    """x (n,): the solution of K x = b of least norm, Kᵀ (K Kᵀ)⁺ b, in the least-squares sense. space (2, n² + 2 n)."""
+    Z, T = space[0][:n * n], space[1][:n * n]
+    z, y = space[0][n * n:], space[1][n * n:]
+    P = np.empty(n * n)
+    assign(Z, K)
+    minimum_norm(Z, n, n, b, 0, 0.0, T, P, y, z, 0)
+    for k in range(n):
+        x[k] = 0.0
+        for i in range(n):
+            x[k] -= K[n * i + k] * z[i]
+
+
+@routine
+def gauss_seidel(G, c, roles, rho, lam, w, count):
+    """Projected Gauss–Seidel: so many sweeps."""
+    n = c.shape[0]
+    for i in range(n):
+        w[i] = c[i]
+        for k in range(n):
+            w[i] += G[i, k] * lam[k]
+    for _ in range(count):
+        for i in range(n):
+            role = roles[ROLE, i]
+            if role == SECOND:
+                continue
+            j = int(roles[PARTNER, i])
+            new, other = lam[i] - rho[i] * w[i], 0.0
+            if role == NORMAL:
+                new = max(new, 0.0)
+            elif role == BOX:
+                new = min(max(new, -roles[LEVEL, i]), roles[LEVEL, i])
+            else:
+                other = lam[j] - rho[j] * w[j]
+                size, reach = np.hypot(new, other), roles[LEVEL, i] * max(lam[int(roles[OF, i])], 0.0)
+                if size > reach:
+                    new, other = new * (reach / size), other * (reach / size)
+                change = other - lam[j]
+                for k in range(n):
+                    w[k] += G[k, j] * change
+                lam[j] = other
+            change = new - lam[i]
+            for k in range(n):
+                w[k] += G[k, i] * change
+            lam[i] = new
+
+
+@kernel
+def clean(roles, lam, y):
+    """Set forces of open contacts to exact zeros."""
+    for i in range(lam.shape[0]):
+        if roles[ROLE, i] == NORMAL:
+            lam[i] = max(lam[i], 0.0) if y[i] > 0.0 else 0.0
+    for i in range(lam.shape[0]):
+        if (roles[ROLE, i] == FIRST or roles[ROLE, i] == SECOND) and lam[int(roles[OF, i])] == 0.0:
+            lam[i] = 0.0
