@@ -240,6 +240,48 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
     finish(B, q, p, h, boxes, H, v, frame)
 
 
+@routine
+def variational_step(B, q, v, p, frame, known, effort, wrench, damping, gravity, joints, h, space):
+    """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
+    not finite. Arguments as of `variational_steps`; space: arrays (4, n, n), (n, n), (15, n), (2, nq), (2, 9).
+    """
+    given, H, rows, ends, frames = space
+    none = H[:0, :0]
+    out, loads, boxes, v1, guess, start = rows[:4], rows[4:7], rows[7:7 + BOX_ROWS], rows[12], rows[13], rows[14]
+    centre, end = frames[0][:frame.shape[0]], frames[1][:frame.shape[0]]
+    assign(start, p)
+    assign(centre, frame)
+    prepare(B, q, v, h, damping, none, start, guess, given, centre, known)
+    bounded = friction_boxes(joints, v, 0.5 * h, boxes)
+    assign(ends[0], q)
+    assign(loads[0], start)
+    assign(loads[1], effort)
+    while True:    # repeat with added boxes until no further limit is exceeded
+        assign(ends[1], q)
+        assign(out[0], guess)
+        if not solve(B, ends, h, loads, wrench, damping, none, given, none, boxes if bounded else boxes[:0], out,
+                     centre):
+            return False
+        if limit_boxes(joints, ends[1], out[0], boxes) != 0:
+            bounded = True
+            continue
+        assign(end, centre)
+        if end.shape[0] > 0:
+            for i in range(3):
+                end[6 + i] += gravity[i]
+        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], H, v1, end)
+        if limit_boxes(joints, ends[1], v1, boxes) == 0:
+            break
+        bounded = True
+    if not finite(ends[1], v1):
+        return False
+    assign(q, ends[1])
+    assign(v, v1)
+    assign(p, out[1])
+    assign(frame, end)
+    return True
+
+
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, :, ::1], "
        "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64, int64)", nogil=True)
 def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, joints, h, steps):
@@ -251,38 +293,9 @@ def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravit
     (ROWS, nv): see `joint_data`.
     """
     n = size_v(B)
-    given, out, boxes, loads = np.empty((4, n, n)), np.empty((4, n)), np.zeros((BOX_ROWS, n)), np.zeros((3, n))
-    ends, v1, guess, none, H = np.empty((2, q.shape[0])), v.copy(), v.copy(), np.empty((0, 0)), np.empty((n, n))
-    start, centre, end = p.copy(), frame.copy(), frame.copy()
+    space = np.empty((4, n, n)), np.empty((n, n)), np.zeros((15, n)), np.empty((2, q.shape[0])), np.empty((2, 9))
     for s in range(steps):
-        assign(start, p)
-        assign(centre, frame)
-        prepare(B, q, v, h, damping, none, start, guess, given, centre, known or s > 0)
-        bounded = friction_boxes(joints, v, 0.5 * h, boxes)
-        assign(ends[0], q)
-        assign(loads[0], start)
-        assign(loads[1], efforts[min(s, efforts.shape[0] - 1), 0])
-        while True:    # repeat with added boxes until no further limit is exceeded
-            rows = boxes if bounded else none
-            assign(ends[1], q)
-            assign(out[0], guess)
-            if not solve(B, ends, h, loads, wrench, damping, none, given, none, rows, out, centre):
-                return s
-            if limit_boxes(joints, ends[1], out[0], boxes) != 0:
-                bounded = True
-                continue
-            assign(end, centre)
-            if end.shape[0] > 0:
-                for i in range(3):
-                    end[6 + i] += gravity[i]
-            finish(B, ends[1], out[1], h, rows, H, v1, end)
-            if limit_boxes(joints, ends[1], v1, boxes) == 0:
-                break
-            bounded = True
-        if not finite(ends[1], v1):
+        if not variational_step(B, q, v, p, frame, known or s > 0, efforts[min(s, efforts.shape[0] - 1), 0], wrench,
+                                damping, gravity, joints, h, space):
             return s
-        assign(q, ends[1])
-        assign(v, v1)
-        assign(p, out[1])
-        assign(frame, end)
     return steps

@@ -32,7 +32,7 @@ from .integrators import INTEGRATORS, NAMES, NODES, SAMPLES, move, semi_implicit
 from .joint_data import BRAKES
 from .modes import Modes
 from .springs import ArmSprings
-from .step_calls import ManySteps
+from .step_calls import ContactSteps, ManySteps
 from .variational import Unsolved, Variational
 
 Effort = ArrayLike | Callable[[float], ArrayLike]
@@ -83,7 +83,7 @@ class Simulator(Checks):
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
         self._joints = self._bounds.joints(model, self._law)
-        self._many: ManySteps | None = None
+        self._many: ManySteps | ContactSteps | None = None
         self.brakes = None
         soft, hard, self._is_soft = soft_and_hard(contacts)
         self._soft = CompliantMotion(model, soft, self.step_size) if soft else None
@@ -98,6 +98,8 @@ class Simulator(Checks):
         by_joints = springs is None and constraints is None and not contacts
         if by_joints and (self._variational is not None or not model.mimics):
             self._many = ManySteps(model, self._variational or integrator, self._joints, self.step_size)
+        elif self._contacts is not None and self._contacts.compiled and self._soft is None:
+            self._many = ContactSteps(self._contacts, self.step_size)
         self._modes = Modes(model, self._level, self._bounds) if (
             integrator == "rk4" and constraints is None and not hard and self._many is None) else None
         self.reset(q, v)
@@ -227,7 +229,8 @@ class Simulator(Checks):
 
     def _sampled(self, effort: Callable[[float], ArrayLike]) -> Array:
         """Efforts (1, k, nv) in the next step, of a function of time."""
-        return np.array([[self._checked(effort(self.time + self.step_size * x)) for x in SAMPLES[self.integrator]]])
+        samples = SAMPLES["variational" if self._variational is not None else self.integrator]
+        return np.array([[self._checked(effort(self.time + self.step_size * x)) for x in samples]])
 
     def _step(self, given: Array | Callable[[float], ArrayLike], wrenches: Any) -> None:
         """One step, with all that a simulator knows."""

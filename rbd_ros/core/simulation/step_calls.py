@@ -6,11 +6,26 @@ import numpy as np
 from ..dynamics.forward import forward_dynamics
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
+from .contact.simulated import SimulatedContacts
 from .discrete_mechanics import variational_steps
 from .modes import PAUSE
 from .rk4_steps import rk4_steps
 from .semi_implicit_steps import semi_implicit_steps
 from .variational import Variational
+
+
+class ContactSteps:
+    """Steps of h (s) of a robot with contacts."""
+
+    def __init__(self, contacts: SimulatedContacts, h: float) -> None:
+        self._contacts, self._h = contacts, h
+
+    def forget(self) -> None:
+        """Reset after the state was set from outside: nothing is remembered here."""
+
+    def advance(self, q: Array, v: Array, efforts: Array, wrench: Array, steps: int) -> int:
+        """As `ManySteps.advance`."""
+        return self._contacts.many(q, v, self._h, efforts, wrench, steps)
 
 
 class ManySteps:

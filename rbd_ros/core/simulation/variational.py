@@ -47,7 +47,7 @@ class Variational:
 
     def __init__(self, model: RobotModel, joints: Array, springs: ArmSprings | None,
                  constrained: ConstrainedMotion | None, dissipates: bool = False) -> None:
-        self.model, self._joints = model, joints
+        self.model, self.joints = model, joints
         self._springs, self._constrained = springs, constrained
         damping = np.diag(model.damping)
         if springs is not None:
@@ -116,7 +116,7 @@ class Variational:
         if constrained is not None:
             A = constrained.jacobian(q, v, h)
             free, given[1] = constrained.projector(A, given[1])
-        boxes = Boxes(self._joints, v, 0.5 * h)
+        boxes = Boxes(self.joints, v, 0.5 * h)
         ends, out, v1, H = np.stack([q, q]), np.empty((4, n)), np.empty(n), np.empty((n, n))
         q1, xi = ends[1], out[0]
         loads = np.empty((3, n))

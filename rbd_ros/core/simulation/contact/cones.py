@@ -171,7 +171,7 @@ def residual_of(roles, lam, y, scale, out):
             share = min(1.0, reach / max(np.hypot(y[i], y[j]), 1e-300))
             out[i], out[j] = lam[i] - share * y[i], lam[j] - share * y[j]
     for i in range(n):
-        if not out[i] - out[i] == 0.0:
+        if out[i] - out[i] != 0.0:    # not finite
             return np.inf
         worst, largest = max(worst, abs(out[i])), max(largest, abs(lam[i]))
     return worst / largest
@@ -214,7 +214,8 @@ def newton_step(G, c, roles, rho, lam, y, rest, K, b, space):
             if y[of] <= 0.0 or size == 0.0:
                 continue
             u0, u1, share = y[i] / size, y[j] / size, reach / size
-            t00, t01, t11 = share * (1.0 - u0 * u0), -share * u0 * u1, share * (1.0 - u1 * u1)    # turn of the direction
+            # how the direction turns
+            t00, t01, t11 = share * (1.0 - u0 * u0), -share * u0 * u1, share * (1.0 - u1 * u1)
             along0, along1 = y[i], y[j]
             for k in range(n):
                 s0 = (1.0 if k == i else 0.0) - rho[i] * G[i, k]

@@ -21,14 +21,13 @@ from ..constrained_motion import ConstrainedMotion
 from ..first_event import FINEST, first_event
 from ..integrators import runge_kutta_4
 from .cones import Unsolved, cone_forces
+from .contact_steps import STALE, STILL, TOUCH
 from .impacts import REST, contact_rows, impact, inverse_inertia
 from .touching import Gaps, Touching
 
 Mask = NDArray[np.bool_]
 EffortLaw = Callable[[Array, Array, float], Array]
-TOUCH = 1e-14     # m: depth of a contact at closing
 CLOSED = 1e-10    # m: gap below which a contact counts as closed
-STILL = 1e-9      # m/s: slip below which a contact rests
 LEAVING = 1e-10   # m/s: separation speed above which a contact opens
 TURNS = 60        # iterations of an event search
 EVENTS = 150      # largest number of events in one step
@@ -37,7 +36,6 @@ EXACT = np.array([1e-14, 1e-11, 1e-12, 1e-11])    # tolerances of events: gap, s
 STIFF = 1.0       # product of step and turning rate of the slip direction above which sliding is treated as slow
 TURN = 0.3        # largest share of friction across the direction of slow sliding
 SMALL = 1e-9      # relative acceleration below which a contact sticks
-STALE = 1e-8      # m: deeper contacts cannot close
 FARTHEST = 1.0    # rad or m: largest motion of a coordinate by friction in a step; more is an impulse
 
 

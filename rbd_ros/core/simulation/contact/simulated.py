@@ -71,6 +71,18 @@ class SimulatedContacts:
         self._closed, self._at = stepping.force[:, 0] + stepping.impulse[:, 0] > 0.0, end[0]
         return end
 
+    @property
+    def compiled(self) -> bool:
+        """Whether `many` may be called."""
+        return self._stepping.compiled
+
+    def many(self, q: Array, v: Array, h: float, efforts: Array, wrench: Array, steps: int) -> int:
+        """See `Stepping.many`."""
+        done = self._stepping.many(q, v, h, efforts, wrench, steps)
+        if done:
+            self._closed, self._at = self._stepping.force[:, 0] > 0.0, q
+        return done
+
     def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
         """Contact states after the last step, which ended at q, v."""
         touching, events = self._touching, self._events

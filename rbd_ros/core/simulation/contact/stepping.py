@@ -23,7 +23,8 @@ from ..constrained_motion import ConstrainedMotion
 from ..first_event import FINEST, first_event
 from ..integrators import move
 from .cones import Unsolved
-from .events import EXACT, STALE, STILL, TOUCH, EffortLaw, Mask
+from .contact_steps import STALE, STILL, TOUCH, contact_steps
+from .events import EXACT, EffortLaw, Mask
 from .impacts import contact_rows, impact, impulses, inverse_inertia
 from .touching import Gaps, Touching
 
@@ -134,6 +135,29 @@ class Stepping:
         if flying is not None:
             flying.momentum = end.momentum
         return end.q, end.v
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `many` may be called."""
+        flying = self._flying
+        return flying is not None and self._constrained is None and flying.central == self._free.central
+
+    def many(self, q: Array, v: Array, h: float, efforts: Array, wrench: Array, steps: int) -> int:
+        """Advance q, v in place by at most `steps` steps of h (s), while nothing else touches; returns the number made.
+        efforts (1 or steps, 1, nv); wrench: in node frames, or empty.
+        """
+        flying, touching = self._flying, self.touching
+        assert flying is not None
+        known = np.array([flying.momentum is not None])
+        p, frame = flying.momentum or (np.zeros_like(v), np.zeros(9 if flying.central else 0))
+        p, frame, out = p.copy(), frame.copy(), np.empty((touching.size, 5))
+        done = int(contact_steps.call(
+            self.model._block, flying.block, *touching.packed, touching.friction, q, v, p, frame, known, efforts,
+            wrench, flying.damping, flying.gravity, flying.joints, self._free.joints, h, steps, out))
+        if done:
+            flying.momentum = (p, frame) if known[0] else None
+            self.force, self.impulse, self.slip = out[:, :3] / h, np.zeros((touching.size, 3)), out[:, 3].copy()
+        return done
 
     def _closed(self, here: Gaps) -> Mask:
         return np.asarray((here.gap <= STALE) & (here.gap > -STALE) & (here.margin > 0.0))

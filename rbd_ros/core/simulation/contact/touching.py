@@ -14,6 +14,7 @@ from ...dynamics.kinematics import forward_kinematics
 from ...errors import RbdError
 from ...lie import se3
 from ...model.assembly import WORLD
+from ...model.constraint_block import node_frame
 from ...model.constraints import Constraint, ConstraintSet, JointCoupling
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
@@ -22,9 +23,9 @@ from ...model.surfaces.shapes import ELLIPSOID, PLANE, SPHERE
 from ...model.surfaces.surface import Plane, Surface
 from ...model.surfaces.unilateral import UnilateralContact
 from ..bounds import Bounds
+from .contact_steps import FACE, STOP, STOP_LIMIT, touching_rows_entry
 
 Mask = NDArray[np.bool_]
-EDGE = 1e-6       # m: tolerance at the edge of a face, for stacked boxes of equal size
 DEEPEST = 1e-3    # m: largest initial overlap, which is removed; more is an error
 
 
@@ -54,42 +55,39 @@ class Touching:
         self._sets: dict[tuple[bytes, bytes], ConstraintSet] = {}
         stops = [(q, v, sign, limit) for (q, low, high), v in zip(bounds.positions, bounds.plain_v, strict=True)
                  for sign, limit in ((1.0, low), (-1.0, high)) if np.isfinite(limit)]
-        self._stop_q = np.array([stop[0] for stop in stops], dtype=np.intp)
-        self._sign, self._limit = (np.array([stop[i] for stop in stops]) for i in (2, 3))
+        self._stops = np.array(stops, dtype=float).reshape(-1, STOP)
+        self._limit = self._stops[:, STOP_LIMIT]
         self._stop_names = [model.velocity_names[stop[1]] for stop in stops]
         self.size = len(self.contacts) + len(stops)
-        self._stop_rows = np.zeros((len(stops), 3, model.nv))
-        for row, stop in zip(self._stop_rows, stops, strict=True):
-            row[0, stop[1]] = stop[2]
         self.friction, self.restitution = np.zeros((2, self.size))
         for i, contact in enumerate(self.contacts):
             self.friction[i], self.restitution[i] = contact.friction, contact.restitution
         self.turns = np.array([contact.first.kind in (SPHERE, ELLIPSOID) for contact in self.contacts]
                               + [False] * len(stops))
-        faces = [(i, contact.first, contact.second) for i, contact in enumerate(self.contacts)
-                 if isinstance(contact.first, Plane) and contact.first.size is not None]
-        self._faces = [i for i, _, _ in faces]    # contacts with a bounded face
-        self._face = np.array([self._index(face) for _, face, _ in faces], dtype=np.intp)
-        self._face_frame = np.array([face.frame for _, face, _ in faces])
-        self._half = 0.5 * np.array([face.size for _, face, _ in faces], dtype=float)
-        self._other = np.array([self._index(other) for _, _, other in faces], dtype=np.intp)
-        self._center = np.array([np.asarray(other.frame)[:, 3] for _, _, other in faces])
+        self._faces = np.array([self._bounded(i, contact.first, contact.second) for i, contact in enumerate(
+            self.contacts) if isinstance(contact.first, Plane) and contact.first.size is not None]).reshape(-1, FACE)
+
+    def _bounded(self, i: int, face: Plane, other: Surface) -> list[float]:
+        """Of contact i with a plane that has a size, what `touching_rows` takes."""
+        assert face.size is not None
+        node, pose = node_frame(self.model, "first", face.link, np.asarray(face.frame))
+        of, center = node_frame(self.model, "second", other.link, np.asarray(other.frame))
+        return [i, node, *pose, *(0.5 * np.asarray(face.size)), of, *center[9:]]
+
+    @property
+    def packed(self) -> tuple[Array, Array, Array]:
+        """Surfaces, stops and faces, as kernels take them."""
+        return self._bound.contacts.block, self._stops, self._faces
 
     def at(self, q: Array, v: Array) -> Gaps:
         """All contacts at a state."""
-        count, nv = len(self.contacts), self.model.nv
-        values = contact_values(self._bound, q, v, 1).reshape(count, 3, nv + 2) if count else np.zeros((0, 3, nv + 2))
-        gap = np.concatenate([values[:, 0, nv + 1], self._sign * (q[self._stop_q] - self._limit)])
-        margin = np.full(self.size, np.inf)
-        if self._faces:
-            poses = np.concatenate([forward_kinematics(self.model, q), np.eye(4)[None]])    # the world last: −1
-            face = poses[self._face] @ self._face_frame
-            away = np.einsum("ijk,ik->ij", poses[self._other], self._center)[:, :3] - face[:, :3, 3]
-            local = np.einsum("ijk,ij->ik", face[:, :3, :2], away)
-            margin[self._faces] = (self._half - np.abs(local)).min(axis=1) + EDGE
-        bias = np.zeros((self.size, 3))
-        bias[:count] = values[:, :, nv]
-        return Gaps(gap, margin, np.concatenate([values[:, :, :nv], self._stop_rows]), bias)
+        nv = self.model.nv
+        R, margin = np.empty((3 * self.size, nv + 2)), np.empty(self.size)
+        if touching_rows_entry(self.model._block, *self.packed, q, v, R, margin) != -1:
+            contact_values(self._bound, q, v, 1)    # raises
+            raise RbdError("contacts: their rows would not be finite")
+        rows = R.reshape(self.size, 3, nv + 2)
+        return Gaps(rows[:, 0, nv + 1], margin, rows[..., :nv], rows[..., nv])
 
     def onto(self, q: Array, v: Array, closed: Mask, stuck: Mask, moving: bool = True) -> tuple[Array, Array]:
         """The state projected to closed contacts, sticking contacts without slip, and constraints; moving: velocities,

@@ -1,0 +1,278 @@
+"""Kernel of time stepping with contacts: many steps in which nothing closes that was open (`stepping` has the method).
+
+Contacts are followed by stops. A row of `R` (3 n, nv + 2) is that of `contact_rows`: rates of the gap and along x and
+y, then their bias, and the gap.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ...compiled.assign import assign
+from ...compiled.entry import entry
+from ...compiled.kernel import routine, sweep
+from ...dynamics.constrained.minimum_norm import minimum_norm
+from ...dynamics.constrained.rows import Motion, in_world
+from ...dynamics.contact.contact_rows import contact_rows
+from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
+from ...dynamics.mass_matrix import SIZE as MASS_SIZE
+from ...dynamics.mass_matrix import mass_matrix_recursion
+from ...lie.spatial import add, rotate, rotate_back, sub
+from ...model.block import all_finite, integer, matrix, node_count, size_v, vector
+from ...model.surfaces.contact_block import ROWS
+from ..discrete_mechanics import variational_step
+from ..joint_data import dry_friction, finite
+from ..linear_equations import inverse_of_symmetric
+from ..semi_implicit_steps import moved
+from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, solve_cones
+
+TOUCH = 1e-14     # m: depth of a contact at closing
+STILL = 1e-9      # m/s: slip below which a contact rests
+STALE = 1e-8      # m: deeper contacts cannot close
+EDGE = 1e-6       # m: tolerance at the edge of a face, for stacked boxes of equal size
+CLOSE = 1e-12     # m: gaps that count as zero after projection,
+ACCEPTED = 1e-9   # or these, where it gains no more
+PROJECTIONS = 20  # largest number of Newton steps of it
+# Of a stop: indices in q and v, sign of the gap's rate, limit. Of a face: its contact; node and pose (R, p) of the
+# plane; half its size; node and centre of the other surface.
+STOP_Q, STOP_V, STOP_SIGN, STOP_LIMIT, STOP = range(5)
+CONTACT, NODE, ROTATION, POSITION, HALF, OTHER, CENTER, FACE = 0, 1, 2, 11, 14, 16, 17, 20
+
+
+@routine
+def touching_rows(B, contacts, q, v, rest, order, W, R, margin):
+    """R (3 n, nv + 2), margin (n,): of all contacts at a state; −1, or the first whose closest points are not found.
+
+    contacts: packed array of the surfaces, stops (k, STOP), faces (m, FACE). rest (nv,): zeros. order: 2, or 0 where
+    the bias is not needed.
+    """
+    C, stops, faces = contacts
+    nv = size_v(B)
+    rows = integer(C, ROWS)
+    for i in range(margin.shape[0]):
+        margin[i] = np.inf
+    node_motion(B, q, 0, v, rest, 0, order, W)
+    motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
+    item = contact_rows(B, C, (q, 0, v, 0), motion, R.reshape(-1), 0) if rows > 0 else -1
+    if item >= 0:
+        return item
+    for i in range(stops.shape[0]):
+        r = rows + 3 * i
+        for k in range(3):
+            for j in range(nv + 2):
+                R[r + k, j] = 0.0
+        R[r, int(stops[i, STOP_V])] = stops[i, STOP_SIGN]
+        R[r, nv + 1] = stops[i, STOP_SIGN] * (q[int(stops[i, STOP_Q])] - stops[i, STOP_LIMIT])
+    for f in range(faces.shape[0]):
+        face = faces[f]
+        Q, p = in_world(W, SIZE, int(face[NODE]), matrix(face, ROTATION), vector(face, POSITION))
+        center = vector(face, CENTER)
+        h = int(face[OTHER])
+        if h >= 0:
+            center = add(rotate(matrix(W, SIZE * h), center), vector(W, SIZE * h + 9))
+        local = rotate_back(Q, sub(center, p))
+        margin[int(face[CONTACT])] = min(face[HALF] - abs(local[0]), face[HALF + 1] - abs(local[1])) + EDGE
+    return -1
+
+
+@entry("int64(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], "
+       "float64[:, ::1], float64[::1])")
+def touching_rows_entry(B, C, stops, faces, q, v, R, margin):
+    """`touching_rows`; −2 where a row is not finite."""
+    item = touching_rows(B, (C, stops, faces), q, v, np.zeros(v.shape[0]), 2, np.empty(SIZE * node_count(B)), R, margin)
+    return item if item >= 0 or all_finite(R.reshape(-1)) else -2
+
+
+@sweep
+def rate(R, row, v):
+    """Rate of a row."""
+    x = 0.0
+    for j in range(v.shape[0]):
+        x += R[row, j] * v[j]
+    return x
+
+
+@routine
+def press(B, q, free, R, margin, near, friction, joints, h, v, change, pushes):
+    """Impulses of near contacts and of dry friction in a step of h (s) at q: velocities v (nv,) after them, their
+    `change`, and those of contacts, pushes (n, 3); False where none are found. free (nv,): without them.
+    """
+    nv, n = size_v(B), margin.shape[0]
+    A, roles, c = np.zeros((3 * n + nv, nv)), np.zeros((4, 3 * n + nv)), np.empty(3 * n + nv)
+    r = 0
+    for i in range(n):
+        for k in range(3):
+            pushes[i, k] = 0.0
+        if not (near[i] and margin[i] > 0.0):
+            continue
+        own = 3 if friction[i] > 0.0 else 1
+        for k in range(own):
+            for j in range(nv):
+                A[r + k, j] = R[3 * i + k, j]
+            c[r + k] = rate(R, 3 * i + k, free)
+            roles[OF, r + k], roles[LEVEL, r + k] = r, friction[i]
+        roles[ROLE, r] = NORMAL
+        if own == 3:
+            roles[ROLE, r + 1], roles[ROLE, r + 2], roles[PARTNER, r + 1] = FIRST, SECOND, r + 2
+        r += own
+    boxes = r
+    for j in range(nv):
+        level = h * dry_friction(joints, j, free[j])
+        if level > 0.0:
+            A[r, j], c[r], roles[ROLE, r], roles[LEVEL, r], roles[OF, r] = 1.0, free[j], BOX, level, j
+            r += 1
+    assign(v, free)
+    for j in range(nv):
+        change[j] = 0.0
+    if r == 0:
+        return True
+    M, W = np.empty(nv * nv), np.empty(nv * nv)
+    mass_matrix_recursion(B, q, 0, np.empty(MASS_SIZE * node_count(B)), M, 0)
+    inverse_of_symmetric(M, nv, W)
+    G, X, lam = np.empty((r, r)), np.empty((r, nv)), np.empty(r)
+    for i in range(r):
+        for j in range(nv):
+            x = 0.0
+            for k in range(nv):
+                x += A[i, k] * W[nv * k + j]
+            X[i, j] = x
+        for k in range(i + 1):
+            x = 0.0
+            for j in range(nv):
+                x += X[i, j] * A[k, j]
+            G[i, k] = G[k, i] = x
+    if not solve_cones(G, c[:r], roles[:, :r].copy(), 0.0, lam):
+        return False
+    for i in range(r):
+        for j in range(nv):
+            change[j] += X[i, j] * lam[i]
+    for j in range(nv):
+        v[j] += change[j]
+    for i in range(boxes, r):
+        if abs(lam[i]) < roles[LEVEL, i]:
+            v[int(roles[OF, i])] = 0.0
+    r = 0
+    for i in range(n):
+        if near[i] and margin[i] > 0.0:
+            own = 3 if friction[i] > 0.0 else 1
+            for k in range(own):
+                pushes[i, k] = lam[r + k]
+            r += own
+    return True
+
+
+@routine
+def onto(B, contacts, q, v, rest, closed, W, R, margin, dv, other):
+    """Move q to zero gaps of closed contacts, with R and margin there; False where that fails."""
+    nv, n = size_v(B), margin.shape[0]
+    last = np.inf
+    A, gaps, step = np.empty(n * nv), np.empty(n), np.empty(nv)
+    T, P, y, lam = np.empty(n * n), np.empty(n * n), np.empty(2 * n), np.empty(n)
+    for _ in range(PROJECTIONS):
+        count, worst = 0, 0.0
+        for i in range(n):
+            if closed[i]:
+                gaps[count] = R[3 * i, nv + 1]
+                worst = max(worst, abs(gaps[count]))
+                for j in range(nv):
+                    A[nv * count + j] = R[3 * i, j]
+                count += 1
+        if worst <= CLOSE:
+            return True
+        if not worst < 0.5 * last:
+            return worst <= ACCEPTED
+        last = worst
+        for j in range(nv):
+            step[j] = 0.0
+        Z = A.copy()
+        minimum_norm(Z, nv, count, gaps, 0, 0.0, T, P, y, lam, 0)
+        for i in range(count):
+            for j in range(nv):
+                step[j] += A[nv * i + j] * lam[i]
+        assign(other, q)
+        moved(B, other, step, 1.0, dv, q)
+        if touching_rows(B, contacts, q, v, rest, 0, W, R, margin) >= 0:
+            return False
+    return False
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], "
+       "float64[::1], float64[::1], float64[::1], boolean[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], "
+       "float64[::1], float64[:, ::1], float64[:, ::1], float64, int64, float64[:, ::1])", nogil=True)
+def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, efforts, wrench, damping, gravity, joints,
+                  still, h, steps, out):
+    """Advance q, v in place by at most `steps` steps of h (s); returns the number made: it returns before a step in
+    which another contact closes or a closed one hits, which has no solution, or is not finite.
+
+    B: of the model; F, damping, gravity, p, frame, known (1,): as of `variational_steps`; efforts, wrench, joints: too.
+    still: joints without friction and limits. C, stops, faces: see `touching_rows`; friction (n,). out (n, 5): of the
+    last step, impulses of each contact along its normal, x and y, its speed of sliding, and whether it is closed.
+    """
+    nv, n = size_v(B), friction.shape[0]
+    contacts = C, stops, faces
+    space = np.empty((4, nv, nv)), np.empty((nv, nv)), np.zeros((15, nv)), np.empty((2, q.shape[0])), np.empty((2, 9))
+    W = np.zeros(SIZE * node_count(B))
+    R, R0, R1 = np.empty((3 * n, nv + 2)), np.empty((3 * n, nv + 2)), np.empty((3 * n, nv + 2))
+    margin, margin0, margin1 = np.empty(n), np.empty(n), np.empty(n)
+    q0, v0, q1, v1, other = q.copy(), v.copy(), q.copy(), v.copy(), q.copy()
+    p1, frame1, change, dv = p.copy(), frame.copy(), v.copy(), v.copy()
+    rest = np.zeros(nv)
+    near, closed, pushes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros((n, 3))
+    if touching_rows(B, contacts, q, v, rest, 0, W, R, margin) >= 0:
+        return 0
+    for s in range(steps):
+        effort = efforts[min(s, efforts.shape[0] - 1), 0]
+        touches = False
+        for i in range(n):
+            near[i] = -STALE < R[3 * i, nv + 1] <= STALE and margin[i] > 0.0
+            touches |= near[i]
+            for k in range(3):
+                pushes[i, k] = 0.0
+        if touches:
+            assign(q0, q)
+            assign(v0, v)
+            if not variational_step(F, q0, v0, p1, frame1, False, effort, wrench, damping, gravity, still, h, space):
+                return s
+            if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0) >= 0:
+                return s
+            for i in range(n):
+                now = rate(R, 3 * i, v)
+                if near[i] and now < -2.0 * abs(rate(R0, 3 * i, v0) - now) - STILL:
+                    return s
+            if not press(B, q0, v0, R0, margin0, near, friction, joints, h, v1, change, pushes):
+                return s
+            moved(B, q0, change, 0.5 * h, dv, q1)
+            if touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1) >= 0:
+                return s
+            holds = False
+            for i in range(n):
+                closed[i] = near[i] and (R1[3 * i, nv + 1] < 0.0 or pushes[i, 0] > 0.0)
+                holds |= closed[i]
+            if holds and not onto(B, contacts, q1, v1, rest, closed, W, R1, margin1, dv, other):
+                return s
+        else:
+            assign(q1, q)
+            assign(v1, v)
+            assign(p1, p)
+            assign(frame1, frame)
+            if not variational_step(F, q1, v1, p1, frame1, known[0], effort, wrench, damping, gravity, joints, h,
+                                    space) or touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1) >= 0:
+                return s
+        for i in range(n):
+            if (not near[i] and R[3 * i, nv + 1] > -STALE and margin[i] > 0.0 and margin1[i] > 0.0
+                    and R1[3 * i, nv + 1] < -TOUCH):
+                return s
+        if not finite(q1, v1):
+            return s
+        assign(q, q1)
+        assign(v, v1)
+        assign(p, p1)
+        assign(frame, frame1)
+        known[0] = not touches
+        R, R1 = R1, R
+        margin, margin1 = margin1, margin
+        for i in range(n):
+            for k in range(3):
+                out[i, k] = pushes[i, k]
+            out[i, 3] = np.hypot(rate(R, 3 * i + 1, v), rate(R, 3 * i + 2, v))
+            out[i, 4] = 1.0 if pushes[i, 0] > 0.0 else 0.0
+    return steps
