@@ -16,6 +16,7 @@ from .timing import interleaved, table
 STEPS = 1000
 STEP = 1e-3    # s
 PEERS = {"semi_implicit": "Euler", "rk4": "RK4", "variational": "Euler"}
+SIDE, MOMENT = 0.2, 0.2**2 / 6.0    # of boxes of 1 kg: m, kg m²
 START = np.array([0.1, 0.3, 0.1, -1.0, 0.1, 0.5, 0.1])
 
 
@@ -35,6 +36,7 @@ def run(quick: bool = False) -> dict[str, Any]:
             found[f"{kind}, {name}"] = ours / other
             rows.append([kind, name, f"{ours:.2f}", f"{peer} {other:.2f}", f"{ours / other:.2f}"])
     table("Simulation: sample iiwa, 1 ms, µs per step", ["joints", "integrator", "ours", "MuJoCo", "ratio"], rows)
+    found |= _contacts(9 if quick else 25)
     count = 500 if quick else 10_000
     q = START + 0.1 * np.random.default_rng(1).standard_normal((count, arm.nq))
     spent = {}
@@ -45,6 +47,67 @@ def run(quick: bool = False) -> dict[str, Any]:
     table(f"{count} simulations of 1 s, semi_implicit, free: s", ["threads", "seconds", "times as fast as one"],
           [[str(threads), f"{each:.2f}", f"{spent[1] / each:.2f}"] for threads, each in spent.items()])
     return found
+
+
+def _contacts(rounds: int) -> dict[str, float]:
+    """Boxes on a plane: at rest, sliding, bouncing without loss, and ten on one another."""
+    found, rows = {}, []
+    for kind, count, v, friction, restitution in (
+            ("at rest", 1, 0.0, 0.5, 0.0), ("sliding", 1, 3.0, 0.1, 0.0), ("bouncing", 1, 0.0, 0.0, 1.0),
+            ("stacked", 10, 0.0, 0.5, 0.0)):
+        steps = 200 if count > 1 else 500
+        functions = {name: _boxes(name, count, v, friction, restitution, steps) for name in ("semi_implicit", "rk4")}
+        functions |= {f"MuJoCo {name}": _mujoco_boxes(name, count, v, friction, steps) for name in ("Euler", "RK4")}
+        seconds = interleaved(functions, rounds)
+        for name in ("semi_implicit", "rk4"):
+            ours, other = (1e6 * seconds[each] / steps for each in (name, f"MuJoCo {PEERS[name]}"))
+            found[f"box {kind}, {name}"] = ours / other
+            rows.append([kind, name, f"{ours:.1f}", f"{PEERS[name]} {other:.1f}", f"{ours / other:.2f}"])
+    table("Boxes of 0.2 m, eight points each, on a plane, 1 ms, µs per step",
+          ["motion", "integrator", "ours", "MuJoCo", "ratio"], rows)
+    return found
+
+
+def _boxes(integrator: str, count: int, v: float, friction: float, restitution: float,
+           steps: int) -> Callable[[], object]:
+    size, laws = (SIDE,) * 3, {"friction": friction, "restitution": restitution}
+    contacts = list(rbd.box_contacts(rbd.Plane("world"), "box_0", size, **laws))
+    for i in range(1, count):
+        top, bottom = (rbd.Plane(f"box_{k}", frame, size=size[:2]) for k, frame in (
+            (i - 1, [0, 0, 0.5 * SIDE]), (i, [[0, 0, -0.5 * SIDE], [np.pi, 0, 0]])))
+        contacts += rbd.box_contacts(top, f"box_{i}", size, **laws)
+        contacts += rbd.box_contacts(bottom, f"box_{i - 1}", size, **laws, name=f"under_{i}")
+    links = "".join(f'''<link name="box_{i}"><inertial><mass value="1"/><inertia ixx="{MOMENT}" iyy="{MOMENT}"
+        izz="{MOMENT}" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="free_{i}" type="floating">
+        <parent link="world"/><child link="box_{i}"/></joint>''' for i in range(count))
+    model = rbd.load_urdf(f'<robot name="boxes"><link name="world"/>{links}</robot>')
+    height = 0.5 * SIDE + (0.2 if restitution else 0.0)
+    q = np.concatenate([[0.0, 0.0, height + SIDE * i, 0.0, 0.0, 0.0, 1.0] for i in range(count)])
+    rates = np.zeros(model.nv)
+    rates[3] = v
+    simulator = rbd.Simulator(model, step=STEP, integrator=integrator, contacts=contacts, q=q)
+
+    def run() -> None:
+        simulator.reset(q, rates)
+        simulator.step(n=steps)
+
+    return run
+
+
+def _mujoco_boxes(integrator: str, count: int, v: float, friction: float, steps: int) -> Callable[[], object]:
+    bodies = "".join(f'''<body pos="0 0 {0.5 * SIDE + SIDE * i}"><freejoint/><geom type="box" mass="1"
+        size="{0.5 * SIDE} {0.5 * SIDE} {0.5 * SIDE}" friction="{friction}"/></body>''' for i in range(count))
+    peer = mujoco.MjModel.from_xml_string(f'''<mujoco><option timestep="{STEP}" integrator="{integrator}"
+        cone="elliptic"/><worldbody><geom type="plane" size="0 0 1" friction="{friction}"/>{bodies}</worldbody>
+        </mujoco>''')
+    data = mujoco.MjData(peer)
+
+    def run() -> None:
+        mujoco.mj_resetData(peer, data)
+        data.qvel[0] = v
+        mujoco.mj_step(peer, data, steps)
+
+    return run
 
 
 def _ours(model: rbd.RobotModel, integrator: str, limits: bool) -> Callable[[], object]:

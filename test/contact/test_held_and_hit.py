@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.loose import FLOOR, G, at, ball, box, free
+from support.loose import FLOOR, G, at, ball, box, free, scene
 
 import rbd_ros as rbd
 
@@ -66,38 +66,6 @@ def test_a_grasp_slips_beyond_the_cone():
     assert simulator.q[4] == pytest.approx(-0.5 * (G - 2 * 0.2 * 5.0 / 0.3) * 0.1**2, rel=1e-6)
 
 
-def scene(seed):
-    """Balls, eggs and boxes thrown onto a floor or into a bowl, some onto an arm with a stop and dry friction."""
-    rng = np.random.default_rng(seed)
-    ground = rbd.Sphere("base", 1.5, [0, 0, 1.5], inside=True) if rng.random() < 0.4 else FLOOR
-    arm = rng.random() < 0.5
-    joints = [rbd.JointSpec("arm", "revolute", "base", "arm", axis=(0.0, 1.0, 0.0), position=np.array([0, 0, 0.6]),
-                            lower=-2.0, upper=2.0, velocity=10.0, effort=10.0)] * arm
-    bodies, contacts, balls = [], [], []
-    for i in range(rng.integers(1, 4)):
-        bodies.append((rng.uniform(0.2, 2.0), 0.01 * rng.uniform(0.8, 1.2, 3)))
-        options = {"friction": rng.choice([0.0, 0.3, 1.0]), "restitution": rng.choice([0.0, 0.5, 1.0])}
-        link, kind = f"body_{i}", rng.choice(["ball", "egg"] + ["box"] * (ground is FLOOR))
-        if kind == "box":
-            contacts += rbd.box_contacts(FLOOR, link, (0.2, 0.24, 0.16), **options)
-        elif kind == "egg":
-            contacts.append(rbd.UnilateralContact(ground, rbd.Ellipsoid(link, (0.1, 0.12, 0.08)), **options))
-        else:
-            surface = rbd.Sphere(link, 0.1)
-            others = [ground, *balls] + [rbd.Sphere("arm", 0.08, [0.4, 0, 0])] * arm
-            contacts += [rbd.UnilateralContact(other, surface, **options) for other in others]
-            balls.append(surface)
-    model = free(*bodies, joints=joints, links={"arm": rbd.Inertia(0.5, np.array([0.2, 0, 0]), 0.01 * np.eye(3))}
-                 if arm else None)
-    if arm:
-        model = model.with_(friction=np.array([0.2] + [0.0] * (model.nv - 1)))
-    turns = rng.normal(size=(len(bodies), 4))
-    q = [0.3] * arm + [x for i, turn in enumerate(turns) for x in (
-        (i - 1) * 0.35, 0.2 * rng.normal(), 0.4 + 0.3 * rng.random(), *(turn / np.linalg.norm(turn)))]
-    v = np.concatenate([rng.normal(size=int(arm)), *[rng.normal(size=6) * [4, 4, 4, 1, 1, 1] for _ in bodies]])
-    return model, contacts, q, v
-
-
 @pytest.mark.parametrize("seed", range(7))
 def test_energy_never_grows(seed):
     """Any step, by RK4 up to its own error; and nothing sinks in or is left without what the laws say."""
@@ -145,6 +113,35 @@ def test_impacts_of_floating_bodies_keep_momentum(integrator):
         np.testing.assert_allclose(rbd.centroidal_momentum(model, simulator.q, simulator.v), before,
                                    atol=1e-11)
     assert simulator.energy < 0.9 * energy and all(contact.gap > 1e-3 for contact in simulator.contacts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@each_integrator
+def test_a_frictionless_box_that_bounces_keeps_energy_and_horizontal_momentum(integrator, seed):
+    rng = np.random.default_rng(seed)
+    size, turn = (0.2, 0.3, 0.4), rng.standard_normal(4)
+    model = free(box(2.0, size))
+    contacts = rbd.box_contacts(FLOOR, "body_0", size, restitution=1.0)
+    simulator = rbd.Simulator(model, contacts=contacts, integrator=integrator, v=rng.standard_normal(6),
+                              q=[0.0, 0.0, 0.5, *(turn / np.linalg.norm(turn))])
+    energy, before = simulator.energy, rbd.centroidal_momentum(model, simulator.q, simulator.v)
+    bounces = 0
+    for _ in range(1000):
+        simulator.step()
+        bounces += any(contact.impulse.any() for contact in simulator.contacts)
+        assert simulator.energy < energy * (1.0 + 2e-6)    # at order 2 in flight
+    after = rbd.centroidal_momentum(model, simulator.q, simulator.v)
+    np.testing.assert_allclose(after[3:5], before[3:5], atol=1e-12 if integrator != "rk4" else 1e-7)
+    assert bounces >= 3 and simulator.energy > 0.9 * energy    # slow impacts of other corners do not bounce
+
+
+@each_integrator
+def test_a_ball_that_bounces_without_loss_comes_back_to_its_height(integrator):
+    simulator = rbd.Simulator(free(ball(0.7, 0.1)), q=at([0.0, 0.0, 0.5]), integrator=integrator, contacts=[
+        rbd.UnilateralContact(FLOOR, rbd.Sphere("body_0", 0.1), restitution=1.0)])
+    energy = simulator.energy
+    simulator.step(n=5000)
+    assert simulator.energy == pytest.approx(energy, rel=1e-9)
 
 
 def test_an_arm_on_a_table_with_a_stop_and_friction():

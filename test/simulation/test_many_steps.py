@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from simulation import robots
+from support.loose import at, box, free, scene
 from support.robots import chain
 
 import rbd_ros as rbd
@@ -129,3 +130,35 @@ def test_a_state_that_is_not_finite_is_refused_and_the_steps_before_stay(integra
 def test_efforts_of_another_shape(shape):
     with pytest.raises(rbd.RbdError, match="effort"):
         Simulator(rbd.sample("iiwa")).step(np.zeros(shape), 4)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_steps_with_contacts(seed):
+    """Of bodies that fall, bounce, roll, slide and rest, behind an arm or not."""
+    model, contacts, q, v = scene(seed)
+    keywords = {"contacts": contacts, "q": q, "v": v, "step": 2e-3}
+    many, single, plain = Simulator(model, **keywords), Simulator(model, **keywords), one_by_one(model, **keywords)
+    for _ in range(30):
+        plain.reset(many.q, many.v)    # chaos would part them
+        many.step(n=10)
+        for _ in range(10):
+            single.step()
+            plain.step()
+        assert np.array_equal(many.q, single.q) and np.array_equal(many.v, single.v)
+        scale = 1.0 + np.abs(plain.v).max()
+        np.testing.assert_allclose(many.q, plain.q, rtol=0, atol=1e-9 * scale)
+        np.testing.assert_allclose(many.v, plain.v, rtol=0, atol=1e-8 * scale)
+        for one, other in zip(many.contacts, plain.contacts, strict=True):
+            assert one.state == other.state
+            np.testing.assert_allclose(one.force, other.force, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+def test_compiled_steps_take_over_where_contacts_stay(speed, monkeypatch):
+    size = (0.2, 0.3, 0.4)
+    simulator = Simulator(free(box(2.0, size)), q=at([0.0, 0.0, 0.2]), v=[0.0, 0.0, 0.0, speed, 0.0, 0.0],
+                          contacts=rbd.box_contacts(rbd.Plane("base"), "body_0", size, friction=0.1))
+    monkeypatch.setattr(simulator, "_step", None)    # would fail
+    simulator.step(n=3000)
+    states = {contact.state for contact in simulator.contacts}
+    assert states == {"open", "sticking"} and simulator.q[0] == pytest.approx(speed**2 / (2.0 * 0.1 * 9.81), abs=1e-3)

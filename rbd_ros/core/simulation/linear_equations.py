@@ -38,14 +38,24 @@ def times(A, x, out):
         out[i] = y
 
 
+@kernel
+def first_entry(A, n, i):
+    """First column of row i of A (n·n) with an entry: before it rows of a factor have none, either."""
+    j = 0
+    while j < i and A[n * i + j] == 0.0:
+        j += 1
+    return j
+
+
 @routine
 def factor(A, n):
     """The lower half of A (n·n), positive definite, becomes L and D of A = L D Lᵀ; NaN where it is not definite."""
     for i in range(n):
-        for j in range(i):    # L D so far
-            for k in range(j):
+        first = first_entry(A, n, i)
+        for j in range(first, i):    # L D so far
+            for k in range(first, j):
                 A[n * i + j] -= A[n * i + k] * A[n * j + k]
-        for j in range(i):
+        for j in range(first, i):
             x = A[n * i + j] / A[n * j + j]
             A[n * i + i] -= x * A[n * i + j]
             A[n * i + j] = x
@@ -70,17 +80,21 @@ def solve_symmetric(A, n, x):
 def inverse_of_symmetric(A, n, out):
     """out (n·n): A⁻¹ of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
     factor(A, n)
-    for j in range(n):    # L⁻¹ into the lower half of out
-        out[n * j + j] = 1.0
-        for i in range(j + 1, n):
+    for i in range(n):    # L⁻¹ into the lower half of out
+        first = first_entry(A, n, i)
+        for j in range(i):
             x = -A[n * i + j]
-            for k in range(j + 1, i):
+            for k in range(max(j + 1, first), i):
                 x -= A[n * i + k] * out[n * k + j]
             out[n * i + j] = x
+        out[n * i + i] = 1.0
     for i in range(n):    # L⁻ᵀ D⁻¹ L⁻¹ into the upper half: what is below is needed no more
+        last = n - 1
+        while last > i and out[n * last + i] == 0.0:
+            last -= 1
         for j in range(i + 1):
             x = 0.0
-            for k in range(i, n):
+            for k in range(i, last + 1):
                 x += out[n * k + i] * out[n * k + j] / A[n * k + k]
             out[n * j + i] = x
     for i in range(n):

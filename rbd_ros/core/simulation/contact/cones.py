@@ -66,7 +66,7 @@ def cone_forces(G: Array, c: Array, rows: Rows, nearly: float = 0.0) -> Array:
     """λ (r,) for G (r, r), c (r,); raises `Unsolved` if none is found. nearly: accepted residual, relative to the
     largest force, of an inexact solution.
     """
-    lam = np.empty(len(c))
+    lam = np.zeros(len(c))
     if cone_forces_entry(np.ascontiguousarray(G), c, rows.roles, nearly, lam):
         return lam
     raise Unsolved
@@ -80,17 +80,24 @@ def cone_forces_entry(G, c, roles, nearly, lam):
 
 @routine
 def solve_cones(G, c, roles, nearly, lam):
-    """lam (r,): λ for G (r, r), c (r,); False if none is found."""
+    """lam (r,), in: a guess, zeros for none; out: λ for G (r, r), c (r,). False if none is found."""
     n = c.shape[0]
     rho, y, w, before = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     K, b, space = np.empty(n * n), np.empty(n), np.empty((2, n * n + 2 * n))
     scale = steps_of(G, c, roles, rho)
-    rest = True    # all closed and sticking
+    guessed = False
     for i in range(n):
-        lam[i] = 0.0
-        y[i] = 1.0 if roles[ROLE, i] == NORMAL else 0.0
-    residual = np.inf
-    for turn in range(ROUNDS):
+        guessed |= lam[i] != 0.0
+    residual, rest = np.inf, False
+    for turn in range(-1 if guessed else 0, ROUNDS):
+        if turn == -1:
+            ahead(G, c, rho, lam, w, y)
+        elif turn == 0:
+            rest = True    # all closed and sticking
+            for i in range(n):
+                lam[i] = 0.0
+                y[i] = 1.0 if roles[ROLE, i] == NORMAL else 0.0
+            residual = np.inf
         last = residual
         for _ in range(NEWTON):
             assign(before, lam)
@@ -111,6 +118,8 @@ def solve_cones(G, c, roles, nearly, lam):
             if residual > 0.5 * last or rest:
                 drop(roles, lam, y, scale)
             last, rest = residual, False
+        if turn == -1:
+            continue
         if turn == 0 or not all_finite(lam):
             lam[:] = 0.0
         gauss_seidel(G, c, roles, rho, lam, w, SWEEPS * (turn + 1))

@@ -23,7 +23,9 @@ from ..discrete_mechanics import variational_step
 from ..joint_data import dry_friction, finite
 from ..linear_equations import inverse_of_symmetric
 from ..semi_implicit_steps import moved
-from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, solve_cones
+from .cones import (
+    BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, residual_of, solve_cones,
+)
 
 TOUCH = 1e-14     # m: depth of a contact at closing
 STILL = 1e-9      # m/s: slip below which a contact rests
@@ -31,6 +33,7 @@ STALE = 1e-8      # m: deeper contacts cannot close
 EDGE = 1e-6       # m: tolerance at the edge of a face, for stacked boxes of equal size
 CLOSE = 1e-12     # m: gaps that count as zero after projection,
 ACCEPTED = 1e-9   # or these, where it gains no more
+STILL_RIGHT = 1e-10    # residual, as of `solve_cones`, of forces that stay those of the step before
 PROJECTIONS = 20  # largest number of Newton steps of it
 # Of a stop: indices in q and v, sign of the gap's rate, limit. Of a face: its contact; node and pose (R, p) of the
 # plane; half its size; node and centre of the other surface.
@@ -94,14 +97,16 @@ def rate(R, row, v):
 @routine
 def press(B, q, free, R, margin, near, friction, joints, h, v, change, pushes):
     """Impulses of near contacts and of dry friction in a step of h (s) at q: velocities v (nv,) after them, their
-    `change`, and those of contacts, pushes (n, 3); False where none are found. free (nv,): without them.
+    `change`, and those of contacts, pushes (n, 3), in: a guess, zeros for none. False where none are found. free (nv,):
+    velocities without them.
     """
     nv, n = size_v(B), margin.shape[0]
-    A, roles, c = np.zeros((3 * n + nv, nv)), np.zeros((4, 3 * n + nv)), np.empty(3 * n + nv)
+    size = nv
+    for i in range(n):
+        size += 3 if near[i] else 0
+    A, roles, c, lam = np.zeros((size, nv)), np.zeros((4, size)), np.empty(size), np.zeros(size)
     r = 0
     for i in range(n):
-        for k in range(3):
-            pushes[i, k] = 0.0
         if not (near[i] and margin[i] > 0.0):
             continue
         own = 3 if friction[i] > 0.0 else 1
@@ -109,7 +114,7 @@ def press(B, q, free, R, margin, near, friction, joints, h, v, change, pushes):
             for j in range(nv):
                 A[r + k, j] = R[3 * i + k, j]
             c[r + k] = rate(R, 3 * i + k, free)
-            roles[OF, r + k], roles[LEVEL, r + k] = r, friction[i]
+            roles[OF, r + k], roles[LEVEL, r + k], lam[r + k] = r, friction[i], pushes[i, k]
         roles[ROLE, r] = NORMAL
         if own == 3:
             roles[ROLE, r + 1], roles[ROLE, r + 2], roles[PARTNER, r + 1] = FIRST, SECOND, r + 2
@@ -128,23 +133,24 @@ def press(B, q, free, R, margin, near, friction, joints, h, v, change, pushes):
     M, W = np.empty(nv * nv), np.empty(nv * nv)
     mass_matrix_recursion(B, q, 0, np.empty(MASS_SIZE * node_count(B)), M, 0)
     inverse_of_symmetric(M, nv, W)
-    G, X, lam = np.empty((r, r)), np.empty((r, nv)), np.empty(r)
+    X = np.zeros((r, nv))    # A W
     for i in range(r):
-        for j in range(nv):
-            x = 0.0
-            for k in range(nv):
-                x += A[i, k] * W[nv * k + j]
-            X[i, j] = x
-        for k in range(i + 1):
-            x = 0.0
-            for j in range(nv):
-                x += X[i, j] * A[k, j]
-            G[i, k] = G[k, i] = x
-    if not solve_cones(G, c[:r], roles[:, :r].copy(), 0.0, lam):
-        return False
-    for i in range(r):
-        for j in range(nv):
-            change[j] += X[i, j] * lam[i]
+        for k in range(nv):
+            if A[i, k] != 0.0:
+                for j in range(nv):
+                    X[i, j] += A[i, k] * W[nv * k + j]
+    lam, roles = lam[:r], roles[:, :r].copy()
+    if not still_right(A, X, c[:r], roles, lam, change):
+        G = np.empty((r, r))
+        for i in range(r):
+            for k in range(i + 1):
+                x = 0.0
+                for j in range(nv):
+                    x += X[i, j] * A[k, j]
+                G[i, k] = G[k, i] = x
+        if not solve_cones(G, c[:r], roles, 0.0, lam):
+            return False
+        product(X, lam, change)
     for j in range(nv):
         v[j] += change[j]
     for i in range(boxes, r):
@@ -152,12 +158,46 @@ def press(B, q, free, R, margin, near, friction, joints, h, v, change, pushes):
             v[int(roles[OF, i])] = 0.0
     r = 0
     for i in range(n):
-        if near[i] and margin[i] > 0.0:
-            own = 3 if friction[i] > 0.0 else 1
-            for k in range(own):
-                pushes[i, k] = lam[r + k]
-            r += own
+        own = 0 if not (near[i] and margin[i] > 0.0) else 3 if friction[i] > 0.0 else 1
+        for k in range(3):
+            pushes[i, k] = lam[r + k] if k < own else 0.0
+        r += own
     return True
+
+
+@sweep
+def product(X, lam, out):
+    """out (nv,) = Xᵀ λ."""
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+    for i in range(lam.shape[0]):
+        if lam[i] != 0.0:
+            for j in range(out.shape[0]):
+                out[j] += X[i, j] * lam[i]
+
+
+@routine
+def still_right(A, X, c, roles, lam, change):
+    """Whether λ (r,), of the step before, solves this one, too: at rest; change (nv,): X λ. X: A W."""
+    r, nv = X.shape
+    product(X, lam, change)
+    w, y, rho = np.empty(r), np.empty(r), np.empty(r)
+    largest, scale = 1e-300, 1e-300
+    for i in range(r):
+        w[i], rho[i] = c[i], 0.0
+        for j in range(nv):
+            w[i] += A[i, j] * change[j]
+            rho[i] += A[i, j] * X[i, j]
+        largest = max(largest, rho[i])
+    for i in range(r):
+        if roles[ROLE, i] == FIRST:
+            k = int(roles[PARTNER, i])
+            rho[i] = rho[k] = rho[i] + rho[k]
+        rho[i] = 1.0 / max(rho[i], 1e-12 * largest)
+        if roles[ROLE, i] != SECOND:
+            scale = max(scale, abs(c[i] * rho[i]))
+        y[i] = lam[i] - rho[i] * w[i]
+    return residual_of(roles, lam, y, scale, w) <= STILL_RIGHT
 
 
 @routine
@@ -204,8 +244,9 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
     which another contact closes or a closed one hits, which has no solution, or is not finite.
 
     B: of the model; F, damping, gravity, p, frame, known (1,): as of `variational_steps`; efforts, wrench, joints: too.
-    still: joints without friction and limits. C, stops, faces: see `touching_rows`; friction (n,). out (n, 5): of the
-    last step, impulses of each contact along its normal, x and y, its speed of sliding, and whether it is closed.
+    still: joints without friction and limits. C, stops, faces: see `touching_rows`; friction (n,). out (n, 4): of the
+    step before the first, in, and of the last: impulses of each contact along its normal, x and y, where the solver
+    begins; its speed of sliding.
     """
     nv, n = size_v(B), friction.shape[0]
     contacts = C, stops, faces
@@ -216,7 +257,7 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
     q0, v0, q1, v1, other = q.copy(), v.copy(), q.copy(), v.copy(), q.copy()
     p1, frame1, change, dv = p.copy(), frame.copy(), v.copy(), v.copy()
     rest = np.zeros(nv)
-    near, closed, pushes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros((n, 3))
+    near, closed, pushes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), out[:, :3].copy()
     if touching_rows(B, contacts, q, v, rest, 0, W, R, margin) >= 0:
         return 0
     for s in range(steps):
@@ -225,8 +266,6 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
         for i in range(n):
             near[i] = -STALE < R[3 * i, nv + 1] <= STALE and margin[i] > 0.0
             touches |= near[i]
-            for k in range(3):
-                pushes[i, k] = 0.0
         if touches:
             assign(q0, q)
             assign(v0, v)
@@ -250,6 +289,7 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
             if holds and not onto(B, contacts, q1, v1, rest, closed, W, R1, margin1, dv, other):
                 return s
         else:
+            pushes[:] = 0.0
             assign(q1, q)
             assign(v1, v)
             assign(p1, p)
@@ -274,5 +314,4 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
             for k in range(3):
                 out[i, k] = pushes[i, k]
             out[i, 3] = np.hypot(rate(R, 3 * i + 1, v), rate(R, 3 * i + 2, v))
-            out[i, 4] = 1.0 if pushes[i, 0] > 0.0 else 0.0
     return steps

@@ -69,6 +69,7 @@ class Stepping:
         """Reset after the state was set from outside."""
         nothing = np.zeros((self.touching.size, 3))
         self.force, self.impulse, self.slip = nothing, nothing, nothing[:, 0]
+        self._last = np.zeros((self.touching.size, 4))    # see `contact_steps`
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw, wrenches: Any,
                 fly: Flight | None) -> tuple[Array, Array]:
@@ -150,12 +151,13 @@ class Stepping:
         assert flying is not None
         known = np.array([flying.momentum is not None])
         p, frame = flying.momentum or (np.zeros_like(v), np.zeros(9 if flying.central else 0))
-        p, frame, out = p.copy(), frame.copy(), np.empty((touching.size, 5))
+        p, frame, out = p.copy(), frame.copy(), self._last.copy()
         done = int(contact_steps.call(
             self.model._block, flying.block, *touching.packed, touching.friction, q, v, p, frame, known, efforts,
             wrench, flying.damping, flying.gravity, flying.joints, self._free.joints, h, steps, out))
         if done:
             flying.momentum = (p, frame) if known[0] else None
+            self._last = out
             self.force, self.impulse, self.slip = out[:, :3] / h, np.zeros((touching.size, 3)), out[:, 3].copy()
         return done
 
