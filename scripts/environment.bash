@@ -55,6 +55,11 @@ enter_environment() {
     python_folder=${python_folder##*/}
     export VIRTUAL_ENV=$venv
     unset PYTHONHOME
+    # Containers often forbid bytecode beside the sources, and every process then parses a thousand modules, for a second.
+    if [[ -n ${PYTHONDONTWRITEBYTECODE:-} ]]; then
+        unset PYTHONDONTWRITEBYTECODE
+        export PYTHONPYCACHEPREFIX=$venv/bytecode
+    fi
     prepend PATH "$venv/bin"
     prepend AMENT_PREFIX_PATH "$venv"
     prepend CMAKE_PREFIX_PATH "$venv"
