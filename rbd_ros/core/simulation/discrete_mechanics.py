@@ -113,6 +113,25 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     prepare(B, q, v, h, damping, stiffness, p, xi, out, frame, known)
 
 
+@kernel
+def accelerate(x, new, old, known):
+    """Anderson's acceleration, of depth one, of the iteration x → new (n,), in place. old (2, n): x and new − x before,
+    if known.
+    """
+    rd = dd = 0.0
+    for i in range(x.shape[0]):
+        r = new[i] - x[i]
+        d = r - old[1, i] if known else 0.0
+        rd += r * d
+        dd += d * d
+    share = rd / dd if dd > 0.0 else 0.0
+    for i in range(x.shape[0]):
+        r = new[i] - x[i]
+        if abs(share) < 0.5:
+            new[i] -= share * (new[i] - (old[0, i] + old[1, i])) if known else 0.0
+        old[0, i], old[1, i] = x[i], r
+
+
 @routine
 def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
     """Solve a step from the positions ends[0]; its end is stored in ends[1].
@@ -130,7 +149,7 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     W = np.empty(SIZE * node_count(B))
     middle = np.empty(q.shape[0])
     g, momentum, start, end, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    rest, new = np.empty(n), np.empty(n)
+    rest, new, old = np.empty(n), np.empty(n), np.empty((2, n))
     response = np.ascontiguousarray(given[1]).reshape(-1)
     half = 0.5 * h
     last = np.inf
@@ -169,6 +188,8 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
         for i in range(n):
             new[i] += xi[i]
         size = np.max(np.abs(new))    # before impulses: of what they bring to rest, rounding remains
+        if boxes.shape[0] == 0 and free.shape[0] == 0:
+            accelerate(xi, new, old, last < np.inf)
         if free.shape[0] > 0:
             assign(new, free @ new)
         out[2] = 0.0
@@ -180,7 +201,8 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
             xi[i] = new[i]
         if not (change < np.inf and size < np.inf):
             return False
-        if change <= 1e-15 * size or (change <= close * size and change >= 0.5 * last):
+        if change <= 1e-15 * size or (change <= close * size and change >= 0.5 * last) or (
+                last < np.inf and change * change <= 1e-16 * size * last):    # so small would be the next one
             solved = True
             break
         last = change
