@@ -91,14 +91,16 @@ def faults(path: Path) -> Iterator[Fault]:
             yield fault(node, begin, begin + 1, "", "sign")
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
             new = node.value + 1 if isinstance(node.value, int) else 1.1 * node.value or 1.0
-            yield fault(node, place(node.lineno, node.col_offset), place(node.end_lineno or 0, node.end_col_offset or 0),
-                        repr(new), "constant")
+            end = place(node.end_lineno or 0, node.end_col_offset or 0)
+            yield fault(node, place(node.lineno, node.col_offset), end, repr(new), "constant")
 
 
 def _code(tree: ast.AST) -> Iterator[ast.AST]:
     """Nodes that compute: without annotations, messages of errors, and decorators."""
     for name, value in ast.iter_fields(tree):
-        if name in ("annotation", "returns", "decorator_list") or isinstance(tree, ast.Raise | ast.Assert | ast.JoinedStr):
+        if name in ("annotation", "returns", "decorator_list"):
+            continue
+        if isinstance(tree, ast.Raise | ast.Assert | ast.JoinedStr):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
@@ -121,10 +123,11 @@ def noticed(fault: Fault, near: bool) -> str | None:
         target = Path(room, fault.path)
         target.write_text(fault.plant(target.read_text(encoding="utf-8")), encoding="utf-8")
         environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join([room, *filter(None, [os.environ.get("PYTHONPATH")])]), "OMP_NUM_THREADS": "1",
-            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+            "PYTHONPATH": os.pathsep.join([room, *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "OMP_NUM_THREADS": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
         for tests in rounds:
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not thorough", "-p", "no:cacheprovider", *tests]
+            command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not thorough", "-p", "no:cacheprovider",
+                       *tests]
             with subprocess.Popen(command, cwd=room, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True, start_new_session=True) as process:
                 try:

@@ -16,26 +16,35 @@ WAITING = ("cli", "cosimulation", "nodes", "parameters", "test_kernel_cache", "t
 # what takes long, as files or parts of ids, beside what is marked where it stands: the rest tests the same in a shorter
 # form, or from another side
 THOROUGH = (
-    "actuation/test_directional_elastic.py", "batch/", "cli/test_demo.py::test_a_rehearsal", "cli/test_demo_identify",
-    "cli/test_demo_lift", "cli/test_demo_elastic", "cli/test_sweep.py::test_a_sweep_that_is_killed",
-    "contact/test_compliant.py", "contact/test_contact_rows.py", "contact/test_contact_page",
-    "control/test_steady_cycle.py", "control/test_steady_flatness.py", "control/test_walk.py",
+    "actuation/test_directional_elastic.py", "actuation/test_motor_reference.py::test_efforts_of_the_links", "batch/",
+    "cli/test_demo.py::test_a_rehearsal", "cli/test_demo_elastic", "cli/test_demo_identify", "cli/test_demo_lift",
+    "cli/test_sweep.py::test_a_sweep_that_is_killed", "contact/test_compliant.py", "contact/test_contact_page",
+    "contact/test_contact_rows.py", "control/test_steady_cycle.py", "control/test_steady_flatness.py",
+    "control/test_walk.py",
     "cosimulation/test_cosimulation_nodes.py::test_lockstep_gives_the_same_trajectory_every_time",
     "cosimulation/test_cosimulation_nodes.py::test_mujoco_tracks_as_our_simulator",
+    "cosimulation/test_cosimulation_nodes.py::test_the_residual_is_what",
     "derivatives/test_balafoutis_patel_quantities.py", "derivatives/test_directional_bodies.py",
     "identification/test_closed_chains", "identification/test_combinations",
-    "identification/test_identify.py::test_intervals_hold", "identification/test_stribeck_fit.py::test_intervals_hold",
-    "identification/test_tracking", "lie/test_geodesics.py", "lie/test_metric_geodesics.py",
-    "motion/test_closed_goals", "motion/test_closed_motion", "motion/test_closed_rates", "motion/test_ipopt",
-    "motion/test_smooth_timing", "nodes/test_ends.py::test_the_demo_takes_its_nodes_along",
+    "identification/test_effort_checks.py::test_gravity_that_is_compensated",
+    "identification/test_effort_checks.py::test_the_rate_of_errors", "identification/test_identify.py::test_a_delay",
+    "identification/test_identify.py::test_currents_and_signs",
+    "identification/test_identify.py::test_intervals_hold",
+    "identification/test_stribeck_fit.py::test_intervals_hold", "identification/test_tracking",
+    "lie/test_geodesics.py", "lie/test_metric_geodesics.py",
+    "motion/test_bounds_of_motions.py::test_effort_rates_under_a_wrench", "motion/test_closed_goals",
+    "motion/test_closed_motion", "motion/test_closed_rates", "motion/test_ipopt", "motion/test_motion_docs.py",
+    "motion/test_optimization.py::test_random_motions", "motion/test_smooth_timing",
+    "nodes/test_ends.py::test_the_demo_takes_its_nodes_along", "nodes/test_ends.py::test_the_middleware_is_gone",
+    "nodes/test_high_gains.py", "nodes/test_loading.py",
     "nodes/test_motion_planner.py::test_a_search_does_not_outlive",
-    "nodes/test_move_arm.py::test_words_that_are_no_goals",
-    "nodes/test_planned_motion", "nodes/test_surroundings", "nodes/test_small_stamps",
-    "nodes/test_watchdog_example.py::test_s", "nodes/test_watchdog_example.py::test_w",
-    "simulation/test_variational.py::test_energy_stays_bounded", "test_site.py",
+    "nodes/test_motion_planner.py::test_an_inactive_node_says_so", "nodes/test_move_arm.py::test_a_pose_beyond",
+    "nodes/test_move_arm.py::test_words_that_are_no_goals", "nodes/test_planned_motion", "nodes/test_service_docs.py",
+    "nodes/test_small_stamps", "nodes/test_surroundings", "nodes/test_view_listener.py",
+    "nodes/test_watchdog_example.py", "simulation/test_variational.py::test_energy_stays_bounded",
     "test_ahead.py::test_code_from_the_cache_does_not_wait",
     "test_kernel_cache.py::test_code_that_others_may_have_written_is_not_loaded[a f",
-    "test_kernel_cache.py::test_two_checkouts_share_one_cache",
+    "test_kernel_cache.py::test_two_checkouts_share_one_cache", "test_site.py",
     "test_style.py::test_finds_nothing_to_complain_about[mypy]",
 )
 # where a test has both ways from a message to its answer, the one by the executor, as in fixture `each_control_loop`
@@ -45,7 +54,7 @@ BOTH_WAYS = ("control/test_closed_loop", "nodes/test_control_loop", "nodes/test_
 # thorough. The steps are primes, so that they go across where cases are combinations of several parameters, not along
 # one.
 SAMPLED = {
-    "cli/test_demo.py::test_wrong_arguments_are_named": 3,
+    "cli/test_demo.py::test_wrong_arguments_are_named": 7,
     "cli/test_pipes.py::test_a_reader_that_goes_away_is_no_fault": 3,
     "cli/test_sweep.py::test_each_spread_worsens_the_error": 3,
     "cli/test_sweep.py::test_the_first_signal_ends_it_with_a_word": 3,
@@ -57,12 +66,15 @@ SAMPLED = {
     "control/test_closed_loop.py::test_a_short_walk": 3,
     "control/test_closed_loop.py::test_an_emergency_stop_holds_the_arm_in_its_place": 3,
     "control/test_closed_loop.py::test_an_empty_trajectory_in_motion_stops_the_arm": 3,
+    "control/test_finite.py::test_absurd_numbers_make_no_warnings": 2,
     "control/test_rehearsal.py::test_a_shipped_configuration_follows_its_arm": 2,
     "control/test_rejected_inputs.py::test_it_is_as_if_it_had_not_been": 3,
+    "control/test_states_in_one_call.py::test_a_walk_with_states_as_bytes": 2,
     "cosimulation/test_gazebo_pauses.py::test_a_trajectory_after_a_pause": 3,
-    "derivatives/test_bodies.py::test_partials_by_complex_step": 2,
-    "derivatives/test_constrained.py::test_forward": 3,
-    "derivatives/test_directional_constrained.py::test_every_parameter": 2,
+    "derivatives/test_bodies.py::test_partials_by_complex_step": 3,
+    "derivatives/test_constrained.py::test_forward": 7,
+    "derivatives/test_directional_constrained.py::test_every_parameter": 4,
+    "derivatives/test_directional_parameters.py::test_every_parameter": 3,
     "derivatives/test_first.py::test_against_pinocchio": 5,
     "derivatives/test_first.py::test_forward_and_hybrid_dynamics_by_complex_step": 2,
     "derivatives/test_first.py::test_inverse_dynamics_by_complex_step": 2,
@@ -83,28 +95,27 @@ SAMPLED = {
     "nodes/test_contacts.py::test_a_ball_dropped_on_a_plate": 2,
     "nodes/test_control_loop.py::test_every_loop_gives_the_same_answer": 3,
     "nodes/test_control_loop.py::test_states_as_bytes_are_answered": 3,
-    "nodes/test_emergency_stop.py::test_a_stop_while_the_robot_is_ramped_out": 3,
+    "nodes/test_emergency_stop.py::test_a_stop_while_the_robot_is_ramped_out": 5,
     "nodes/test_ends.py::test_a_node_ends_before_ros2_launch": 3,
-    "nodes/test_ends.py::test_a_node_ends_well_whenever_signals_come": 3,
+    "nodes/test_ends.py::test_a_node_ends_well_whenever_signals_come": 7,
     "nodes/test_ends.py::test_helpers_end_at_once_with_the_one_that_compiles": 5,
-    "nodes/test_ends.py::test_the_middleware_is_gone_before_the_process_ends": 3,
     "nodes/test_handover.py::test_a_manager_that_does_not_switch": 3,
     "nodes/test_handover.py::test_configurations_that_cannot_be": 3,
-    "nodes/test_outliers.py::test_the_effort_stays": 3,
+    "nodes/test_outliers.py::test_the_effort_stays": 5,
     "nodes/test_security.py::test_a_node_has_what_its_policy_grants": 3,
     "nodes/test_simulation_loop.py::test_it_ends_at_once": 3,
     "nodes/test_simulation_loop.py::test_no_command_is_lost": 3,
     "nodes/test_simulator_node.py::test_a_wrong_configuration_is_named": 3,
     "nodes/test_simulator_node.py::test_states_and_clock_come_at_every": 3,
     "nodes/test_simulator_node.py::test_the_response_to_a_command": 3,
-    "nodes/test_stop_in_motion.py::test_the_arm_rests_where_it_was_stopped": 7,
-    "parameters/test_every_parameter.py::test_it_changes_what_is_observed": 3,
+    "nodes/test_stop_in_motion.py::test_the_arm_rests_where_it_was_stopped": 13,
+    "parameters/test_every_parameter.py::test_it_changes_what_is_observed": 7,
     "parameters/test_refusals.py::test_each_node_refuses_it_while_it_runs": 3,
     "simulation/test_elastic_simulator.py::test_feed_forward_by_flatness": 2,
     "simulation/test_simulate.py::test_as_one_by_one": 3,
     "specialize/test_families.py::test_equals_the_ordinary_kernels": 5,
-    "specialize/test_specialized.py::test_equals_the_ordinary_kernels": 5,
-    "specialize/test_specialized.py::test_robots": 7,
+    "specialize/test_specialized.py::test_equals_the_ordinary_kernels": 7,
+    "specialize/test_specialized.py::test_robots": 13,
     "test_pytest_plugins.py::test_tests_run_whatever": 3,
     "view/test_scenes.py::test_robots_open_with_their_meshes": 3,
 }
@@ -112,7 +123,7 @@ SAMPLED = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits comes first: side by side with another file that does, it takes half the time."""
+    """Files that wait and files that compute by turns, so that workers side by side leave no processor idle."""
     cases: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
     for item in items:
         name = item.nodeid.removeprefix("test/")
@@ -120,4 +131,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         left_out = step > 1 and next(cases[name.partition("[")[0]]) % step != 0
         if left_out or name.startswith(THOROUGH) or (name.startswith(BOTH_WAYS) and "[executor" in name):
             item.add_marker(pytest.mark.thorough)
-    items.sort(key=lambda item: not item.path.relative_to(HERE).as_posix().startswith(WAITING))
+    files: tuple[dict[Path, None], dict[Path, None]] = {}, {}    # in the order of their first tests
+    for item in items:
+        files[not item.path.relative_to(HERE).as_posix().startswith(WAITING)][item.path] = None
+    turns = itertools.zip_longest(*files)
+    order = {path: i for i, path in enumerate(path for turn in turns for path in turn if path)}
+    items.sort(key=lambda item: order[item.path])

@@ -121,7 +121,7 @@ def test_without_the_question_such_a_controller_is_late(start):
 
 def test_a_controller_that_does_not_answer_is_named(start):
     with Plant(slowness=1) as plant:
-        process = start("lockstep", **ASKED, patience=0.3)
+        process = start("lockstep", **ASKED, patience=2.0)
         plant.spin_until(lambda: len(plant.log) > 5, "turns")
         plant.slowness = 0
         plant.spin_until(lambda: "no steps are made" in process.output(), "warning")
