@@ -42,6 +42,8 @@ class Judge:
         self._anchor: Array | None = None
         self._before: tuple[Any, bool, str] = None, False, ""    # controller, whether it followed anything, its mode
         self._restarts = 0    # of states, that another robot might have
+        self._fast = -np.inf  # s: when a joint was last faster than its limit, and its states not plausible
+        self._holds = 1       # places at which the arm was held since it is meant to rest
         self._lines, self._told, self._owed = 0, -np.inf, np.inf    # of the log, when; until when one has to come
 
     def event(self, name: str, until: float = 0.0) -> None:
@@ -51,7 +53,7 @@ class Judge:
         self._base = np.maximum(self._base, self._has)
         if name in ("stop", "emergency_stop", "restart"):
             if self._stopped_at < 0.0:
-                self._stopped_at, self._anchor = max(rig.now, self._external), None
+                self._stopped_at, self._anchor, self._holds = max(rig.now, self._external), None, 1
         elif name in ("motion", "stream", "release"):
             self._stopped_at = -1.0
         elif self._stopped_at >= 0.0:    # moves an arm at rest
@@ -117,8 +119,8 @@ class Judge:
                 error = 0.0 if reference is None else np.abs(reference.q - rig.plant.q).max()
                 self._anchor, self._way = rig.plant.q.copy(), BRAKING * speed + error
             away = float(np.abs(rig.plant.q - self._anchor).max()) - self._way
-            if away > EXCURSION:
-                away -= self._sag()
+            if away > EXCURSION:    # where a motion is dropped, the arm is held in its place, and sags from there
+                away -= self._holds * self._sag()
             self._note("excursion", away, EXCURSION)
             if now > self._stopped_at + REST:
                 self._note("rest", speed, STILL)
@@ -130,6 +132,7 @@ class Judge:
         mode, lines = controller.safety.mode, len(rig.lines)
         known, followed, was = self._before
         self._before = controller, controller.reference.followed is not None, mode
+        self._holds += followed and not self._before[1]
         if lines > self._lines or mode == "inactive":
             self._lines, self._told, self._owed = lines, rig.now, np.inf
         elif rig.now > self._told + RECENT and known is controller and (
@@ -138,6 +141,9 @@ class Judge:
         self._note("silence", float(rig.now > self._owed), 0.0)
         restarts, self._restarts = self._restarts, controller.state.restarts
         misleads = any(name in MISLEADING and until > rig.now + MEMORY - MISLED for until, name in self._events)
+        if (np.abs(rig.plant.v) > rig.case.model.velocity_limit).any():
+            self._fast = rig.now
+        misleads |= rig.now < self._fast + MISLED
         if known is controller and not misleads:
             self._note("restarts", float(self._restarts - restarts), 0.0)    # the arm is where it was
 
