@@ -1,6 +1,7 @@
 """An empty trajectory in motion, over DDS, with every shipped configuration: the arm comes to rest where it was."""
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -87,14 +88,19 @@ def test_the_arm_rests_where_it_was_stopped(tmp_path, name):
             publisher = peer.node.create_publisher(JointTrajectory, f"{node}/joint_trajectory", RELIABLE)
             peer.spin_until(lambda: publisher.get_subscription_count() == 1, "the node listens")
             start = states[-1]
-            moving = JointTrajectoryPoint(positions=[q + (0.4 if abs(q) < 0.1 else -0.4 * np.sign(q))
-                                                     for q in start.position],
-                                          velocities=[0.0] * len(start.name), accelerations=[0.0] * len(start.name))
-            moving.time_from_start.sec = 2
-            publisher.publish(JointTrajectory(joint_names=start.name, points=[moving]))
-            begin = seconds(start)
-            peer.spin_until(lambda: np.abs(states[-1].velocity).max() > 0.2 and seconds(states[-1]) > begin + 1.0,
-                            "motion")
+            there = [q + (0.4 if abs(q) < 0.1 else -0.4 * np.sign(q)) for q in start.position]
+            places, begun = itertools.cycle((there, start.position)), [-np.inf]
+
+            def move():    # to and fro: this process may have stood still meanwhile
+                if seconds(states[-1]) > begun[-1] + 4.0:
+                    moving = JointTrajectoryPoint(positions=next(places), velocities=[0.0] * len(start.name),
+                                                  accelerations=[0.0] * len(start.name))
+                    moving.time_from_start.sec = 2
+                    publisher.publish(JointTrajectory(joint_names=start.name, points=[moving]))
+                    begun.append(seconds(states[-1]))
+
+            peer.spin_until(lambda: np.abs(states[-1].velocity).max() > 0.2 and seconds(states[-1]) > begun[-1] + 1.0,
+                            "motion", repeat=move)
             publisher.publish(JointTrajectory(joint_names=start.name))
             place, stopped = np.array(states[-1].position), seconds(states[-1])
             peer.spin_until(lambda: seconds(states[-1]) > stopped + 3.0, "time")
