@@ -22,6 +22,7 @@ TOLD = 0.1         # s within which a line says that a motion was dropped, or th
 RECENT = 1.0       # s ago there was one
 MISLEADING = {"driver_stall", "node_stall", "outlier", "old", "elsewhere"}    # states, so long:
 MISLED = 0.3       # s
+UNSEEN = 0.05      # s: tolerance of the time for which a node that ends waits for states
 AT_WORK = ("ramp_in", "running")
 SAFE = ("stale", "waiting")
 
@@ -110,7 +111,8 @@ class Judge:
         over = has - self._base
         self._note("speed", float(over[0]), SPEED)
         self._note("energy", float(over[1]) / self._power, ENERGY)
-        self._note("end", rig.left_at_speed, STILL)
+        blind = now - rig.controller.state.received > rig.controller.safety.patience - UNSEEN
+        self._note("end", 0.0 if blind else rig.left_at_speed, STILL)    # without states it knows of no motion
         rig.left_at_speed = 0.0
         self._listen()
         if self._stopped_at >= 0.0 and now >= self._stopped_at:
