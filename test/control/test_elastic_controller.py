@@ -10,9 +10,11 @@ from support.elastic_arm import (DRIVES, MOTORS, MS, R, W, Z, answer, close, com
                                  motion)
 
 import rbd_ros as rbd
+from rbd_ros.core.actuation.motor_reference import MotorReference
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 from rbd_ros.runtime.control.smooth_stiffness import SmoothStiffness
+from rbd_ros.runtime.safety.motor_ramp import MotorRamp
 
 # ---- the command
 
@@ -111,6 +113,24 @@ def test_external_wrenches_reach_the_motors():
     assert abs(found.motor_effort[0] - expected(made).effort[0] - torque[0]) > 1e-6    # the springs' motion, too
 
 
+def test_a_jump_to_the_same_motion_changes_nothing():
+    """In any cycle: what the ramp blends is the jump alone, not how far the motors came since the last one."""
+    a = np.array([0.7, -2.0])
+
+    def reference(t):
+        zero = np.zeros(2)
+        return MotorReference(0.3 + 0.5 * t + 0.5 * a * t * t, 0.5 + a * t, a, zero, zero, zero)
+
+    ramp = MotorRamp()
+    ramp.follow(1.0, reference(1.0))
+    for i in range(1, 60):
+        t = 1.0 + 0.01 * i
+        if i % 3 == 0:
+            ramp.jump(t, reference(t), 0.5)
+        for found, wanted in zip(ramp.follow(t, reference(t))[:3], reference(t), strict=False):
+            close(found, wanted, 1e-12)
+
+
 # ---- stiffness
 
 def test_a_changed_stiffness_is_approached_smoothly():
@@ -128,6 +148,14 @@ def test_a_changed_stiffness_is_approached_smoothly():
     close(k, sigma)    # of this spring
     np.testing.assert_allclose(np.gradient(sigma, 1e-3)[5:-5], rate[5:-5], atol=2e-3 * rate.max())
     assert made.settings.stiffness == 600.0
+
+
+def test_the_first_command_has_the_stiffness_that_is_there():
+    """However long ago it was that another one was asked for."""
+    made = controller(mode="feed_forward", stiffness_poles=40.0)
+    values = {"ramp_in": 0.0, "mode": "feed_forward", "stiffness_poles": 40.0, "stiffness": 600.0}
+    made.apply(ElasticSettings.from_drives(values, arm(), made.settings.given))
+    close(commanded(made).motors.stiffness[1], 300.0)
 
 
 def test_the_filter_solves_its_differential_equation():
