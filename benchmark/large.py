@@ -46,6 +46,7 @@ def drive(pipe: Any) -> None:
     rclpy.init()
     node = rclpy.create_node("driver")
     publisher = node.create_publisher(JointState, f"{NAME}/joint_states", NEWEST)
+    stops = node.create_publisher(Bool, f"{NAME}/emergency_stop", MANY)
     efforts = node.create_subscription(JointEffort, f"{NAME}/effort", lambda message: None, MANY)
     names = list(rbd.sample("iiwa").joint_names)
     message = JointState(name=names, position=[Q] * len(names), velocity=[0.0] * len(names))
@@ -63,8 +64,12 @@ def drive(pipe: Any) -> None:
             while (taken := waiting.take(efforts)) is not None:
                 found.append((time.monotonic(), taken[0].effort[1]))
             if pipe.poll():
-                if pipe.recv() == "end":
+                what = pipe.recv()
+                if what == "end":
                     return
+                if what == "stop":    # not from the participant that has just sent megabytes
+                    stops.publish(Bool(data=True))
+                    continue
                 pipe.send(found)
                 found = []
 
@@ -107,7 +112,6 @@ class Trials:
         self._node = rclpy.create_node("trials")
         gravity = rbd.gravity_effort(model, np.full(model.nv, Q))
         self._half = 0.5 * abs(float(gravity[1]))    # the command is 0, the safe effort is gravity
-        self._stops = self._node.create_publisher(Bool, f"{NAME}/emergency_stop", MANY)
         self._references = self._node.create_publisher(JointReference, f"{NAME}/reference", NEWEST)
         self._reset = self._node.create_client(Trigger, f"{NAME}/reset")
         self._publishers: dict[str, Any] = {}
@@ -149,7 +153,7 @@ class Trials:
         for _ in range(count):
             self._publishers[topic].publish(data)
         stopped = time.monotonic()
-        self._stops.publish(Bool(data=True))
+        self._driver.send("stop")
         time.sleep(2.0)
         found = self.samples()
         times = np.array([t for t, _ in found])
