@@ -94,7 +94,8 @@ class Simulator(Checks):
             model, self._joints, springs, self._constrained, self._soft is not None) if (
             integrator == "variational" or (hard and integrator != "rk4")) else None
         self._contacts = SimulatedContacts(
-            model, hard, self._bounds, self._level, self._constrained, self._variational) if hard else None
+            model, hard, self._bounds, self._joints, self._level, self._constrained,
+            self._variational) if hard else None
         by_joints = springs is None and constraints is None and not contacts
         if by_joints and (self._variational is not None or not model.mimics):
             self._many = ManySteps(model, self._variational or integrator, self._joints, self.step_size)

@@ -62,25 +62,26 @@ class Unsolved(Exception):
     """No solution found, or none exists (Painlevé's paradox)."""
 
 
-def cone_forces(G: Array, c: Array, rows: Rows, nearly: float = 0.0) -> Array:
-    """λ (r,) for G (r, r), c (r,); raises `Unsolved` if none is found. nearly: accepted residual, relative to the
-    largest force, of an inexact solution.
-    """
+def cone_forces(G: Array, c: Array, rows: Rows) -> Array:
+    """λ (r,) for G (r, r), c (r,); raises `Unsolved` if none is found."""
     lam = np.zeros(len(c))
-    if cone_forces_entry(np.ascontiguousarray(G), c, rows.roles, nearly, lam):
+    if cone_forces_entry(np.ascontiguousarray(G), c, rows.roles, lam):
         return lam
     raise Unsolved
 
 
-@entry("boolean(float64[:, ::1], float64[::1], float64[:, ::1], float64, float64[::1])")
-def cone_forces_entry(G, c, roles, nearly, lam):
-    """`solve_cones`."""
-    return solve_cones(G, c, roles, nearly, lam)
+@entry("boolean(float64[:, ::1], float64[::1], float64[:, ::1], float64[::1])")
+def cone_forces_entry(G, c, roles, lam):
+    """`solve_cones`, exactly."""
+    return solve_cones(G, c, roles, 0.0, lam)
 
 
 @routine
 def solve_cones(G, c, roles, nearly, lam):
-    """lam (r,), in: a guess, zeros for none; out: λ for G (r, r), c (r,). False if none is found."""
+    """lam (r,), in: a guess, zeros for none; out: λ for G (r, r), c (r,). False if none is found.
+
+    nearly: accepted residual, relative to the largest force, if no exact solution is found.
+    """
     n = c.shape[0]
     rho, y, w, before = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     K, b, space = np.empty(n * n), np.empty(n), np.empty((2, n * n + 2 * n))

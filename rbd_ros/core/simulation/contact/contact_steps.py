@@ -95,12 +95,13 @@ def rate(R, row, v):
 
 
 @routine
-def press(B, q, free, R, margin, near, friction, joints, h, v, change, pushes):
-    """Impulses of near contacts and of dry friction in a step of h (s) at q: velocities v (nv,) after them, their
-    `change`, and those of contacts, pushes (n, 3), in: a guess, zeros for none. False where none are found. free (nv,):
-    velocities without them.
+def press(W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes):
+    """Impulses of near contacts and of dry friction in h (s): velocities v (nv,) after them, their `change`, and those
+    of contacts, pushes (n, 3), in: a guess, zeros for none. False where none are found.
+
+    W (nv·nv): inverse inertia; free (nv,): velocities without impulses; nearly: accepted residual, see `solve_cones`.
     """
-    nv, n = size_v(B), margin.shape[0]
+    nv, n = free.shape[0], margin.shape[0]
     size = nv
     for i in range(n):
         size += 3 if near[i] else 0
@@ -130,9 +131,6 @@ def press(B, q, free, R, margin, near, friction, joints, h, v, change, pushes):
         change[j] = 0.0
     if r == 0:
         return True
-    M, W = np.empty(nv * nv), np.empty(nv * nv)
-    mass_matrix_recursion(B, q, 0, np.empty(MASS_SIZE * node_count(B)), M, 0)
-    inverse_of_symmetric(M, nv, W)
     X = np.zeros((r, nv))    # A W
     for i in range(r):
         for k in range(nv):
@@ -148,7 +146,7 @@ def press(B, q, free, R, margin, near, friction, joints, h, v, change, pushes):
                 for j in range(nv):
                     x += X[i, j] * A[k, j]
                 G[i, k] = G[k, i] = x
-        if not solve_cones(G, c[:r], roles, 0.0, lam):
+        if not solve_cones(G, c[:r], roles, nearly, lam):
             return False
         product(X, lam, change)
     for j in range(nv):
@@ -198,6 +196,13 @@ def still_right(A, X, c, roles, lam, change):
             scale = max(scale, abs(c[i] * rho[i]))
         y[i] = lam[i] - rho[i] * w[i]
     return residual_of(roles, lam, y, scale, w) <= STILL_RIGHT
+
+
+@entry("boolean(float64[::1], float64[::1], float64[:, ::1], float64[::1], boolean[::1], float64[::1], "
+       "float64[:, ::1], float64, float64, float64[::1], float64[::1], float64[:, ::1])")
+def press_entry(W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes):
+    """`press`."""
+    return press(W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes)
 
 
 @routine
@@ -256,7 +261,8 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
     margin, margin0, margin1 = np.empty(n), np.empty(n), np.empty(n)
     q0, v0, q1, v1, other = q.copy(), v.copy(), q.copy(), v.copy(), q.copy()
     p1, frame1, change, dv = p.copy(), frame.copy(), v.copy(), v.copy()
-    rest = np.zeros(nv)
+    rest, M, inverse = np.zeros(nv), np.empty(nv * nv), np.empty(nv * nv)
+    mass_work = np.empty(MASS_SIZE * node_count(B))
     near, closed, pushes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), out[:, :3].copy()
     if touching_rows(B, contacts, q, v, rest, 0, W, R, margin) >= 0:
         return 0
@@ -277,7 +283,9 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
                 now = rate(R, 3 * i, v)
                 if near[i] and now < -2.0 * abs(rate(R0, 3 * i, v0) - now) - STILL:
                     return s
-            if not press(B, q0, v0, R0, margin0, near, friction, joints, h, v1, change, pushes):
+            mass_matrix_recursion(B, q0, 0, mass_work, M, 0)
+            inverse_of_symmetric(M, nv, inverse)
+            if not press(inverse, v0, R0, margin0, near, friction, joints, h, 0.0, v1, change, pushes):
                 return s
             moved(B, q0, change, 0.5 * h, dv, q1)
             if touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1) >= 0:

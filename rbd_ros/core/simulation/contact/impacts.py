@@ -69,7 +69,7 @@ def impact(W: Array, J: Array, v: Array, friction: Array, bounce: Array) -> tupl
     return v + W @ (A.T @ p), result.reshape(-1, 3)
 
 
-def impulses(G: Array, rates: Array, aim: Array, rows: Rows, nearly: float = 0.0) -> Array:
+def impulses(G: Array, rates: Array, aim: Array, rows: Rows) -> Array:
     """Impulses under which `rates + G p + aim` obeys the laws of contact and friction: `cone_forces`.
 
     Negative aims are those of restitution, reduced if it would add kinetic energy, or if there is no solution.
@@ -77,7 +77,7 @@ def impulses(G: Array, rates: Array, aim: Array, rows: Rows, nearly: float = 0.0
     bounce = np.minimum(aim, 0.0)
 
     def solved(share: float) -> tuple[Array, bool]:
-        p = cone_forces(G, rates + (aim - bounce) + share * bounce, rows, nearly)
+        p = cone_forces(G, rates + (aim - bounce) + share * bounce, rows)
         lost, gained = -p @ rates, 0.5 * p @ G @ p
         return p, bool(gained - lost <= ROUNDING * gained)
 

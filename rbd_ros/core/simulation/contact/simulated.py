@@ -23,16 +23,16 @@ RESTS = 1e-7      # m/s: slip below which the state is "sticking"
 
 
 class SimulatedContacts:
-    """Contacts of one simulator; level: dry friction (nv,) of its joints at velocities. flying: integrator of flights,
-    with time stepping of contacts (`stepping`), or None: RK4 with events (`events`), and time stepping as fallback for
-    too many events.
+    """Contacts of one simulator. joints: dry friction (`joint_data`); level: the same (nv,) at velocities. flying:
+    integrator of flights, with time stepping of contacts (`stepping`), or None: RK4 with events (`events`), and time
+    stepping as fallback for too many events.
     """
 
     def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
-                 level: Callable[[Array], Array], constrained: ConstrainedMotion | None,
+                 joints: Array, level: Callable[[Array], Array], constrained: ConstrainedMotion | None,
                  flying: Variational | None) -> None:
         self._touching = Touching(model, contacts, bounds, None if constrained is None else constrained.constraints)
-        self._stepping = Stepping(self._touching, level, constrained, flying)
+        self._stepping = Stepping(self._touching, joints, constrained, flying)
         self._events = Events(self._touching, level, constrained) if flying is None else None
         self._model = model
 

@@ -23,12 +23,12 @@ from ..constrained_motion import ConstrainedMotion
 from ..first_event import FINEST, first_event
 from ..integrators import move
 from .cones import Unsolved
-from .contact_steps import STALE, STILL, TOUCH, contact_steps
+from .contact_steps import STALE, STILL, TOUCH, contact_steps, press_entry
 from .events import EXACT, EffortLaw, Mask
-from .impacts import contact_rows, impact, impulses, inverse_inertia
+from .impacts import impact, inverse_inertia
 from .touching import Gaps, Touching
 
-IMPACTS = 10     # largest number of impacts in a step; what closes later stays closed from the start of what remains
+IMPACTS = 10     # largest number in a step; a contact that closes later is held closed for the rest of the step
 ADDED = 10       # largest number of additions of contacts then
 TRIALS = 60      # of the search for an impact
 BISECT = 20      # trials before bisection
@@ -38,8 +38,8 @@ Flight = Callable[[Array, Array, float, float], tuple[Array, Array]]
 
 
 class Ended(NamedTuple):
-    """A state (nq,), (nv,) after a part of a step, impulses (n, 3) on the way, rates (n,) of all gaps without these,
-    the contacts there, and the momentum that the integrator goes on with.
+    """End of a part of a step: state q (nq,), v (nv,); impulses p (n, 3) of contacts in it; coming (n,): rates of all
+    gaps before these impulses; gaps there; momentum for the integrator's next step, None: that of v.
     """
 
     q: Array
@@ -51,15 +51,15 @@ class Ended(NamedTuple):
 
 
 class Stepping:
-    """Steps of a model. level: dry friction (nv,) of joints at velocities. flying: the integrator of flights, if any.
+    """Steps of a model. joints: their dry friction (`joint_data`). flying: the integrator of flights, if any.
 
     After `advance`: force, impulse (n, 3), in the contacts' axes, of what stays closed and of impacts; slip (n,): speed
     of sliding.
     """
 
-    def __init__(self, touching: Touching, level: Callable[[Array], Array], constrained: ConstrainedMotion | None,
+    def __init__(self, touching: Touching, joints: Array, constrained: ConstrainedMotion | None,
                  flying: variational.Variational | None) -> None:
-        self.model, self.touching, self._level, self._constrained = touching.model, touching, level, constrained
+        self.model, self.touching, self._joints, self._constrained = touching.model, touching, joints, constrained
         self._free = variational.Variational(
             self.model, Bounds(self.model, False, False).joints(self.model, Friction()), None, constrained)
         self._inverse, self._flying = inverse_inertia(self.model, constrained), flying
@@ -154,7 +154,7 @@ class Stepping:
         p, frame, out = p.copy(), frame.copy(), self._last.copy()
         done = int(contact_steps.call(
             self.model._block, flying.block, *touching.packed, touching.friction, q, v, p, frame, known, efforts,
-            wrench, flying.damping, flying.gravity, flying.joints, self._free.joints, h, steps, out))
+            wrench, flying.damping, flying.gravity, self._joints, self._free.joints, h, steps, out))
         if done:
             flying.momentum = (p, frame) if known[0] else None
             self._last = out
@@ -184,7 +184,11 @@ class Stepping:
         except variational.Unsolved:
             raise Unsolved from None
         here = touching.at(q0, free)
-        v1, p, change = self._solved(self._inverse(q0), free, here, np.flatnonzero(near & (here.margin > 0.0)), s)
+        v1, change, p = np.empty_like(free), np.empty_like(free), np.zeros((touching.size, 3))
+        W = np.ascontiguousarray(self._inverse(q0)).reshape(-1)
+        if not press_entry(W, free, here.rows, here.margin, near, touching.friction, self._joints, s, NEARLY, v1,
+                           change, p):
+            raise Unsolved
         q1 = move(self.model, q0, 0.5 * s * change)
         gaps = touching.at(q1, v1)
         closed = near & ((gaps.gap < 0.0) | (p[:, 0] > 0.0))
@@ -198,23 +202,3 @@ class Stepping:
             q1, v1 = self._constrained.back(q1, v1)
             gaps = touching.at(q1, v1)
         return Ended(q1, v1, p, here.J[:, 0] @ free, gaps, None)
-
-    def _solved(self, W: Array, free: Array, here: Gaps, at: Any, s: float) -> tuple[Array, Array, Array]:
-        """Velocities after the impulses of contacts and dry friction in s (s), those of contacts (n, 3), and the change
-        of velocity (nv,).
-        """
-        nv, mu = self.model.nv, self.touching.friction[at]
-        limit = s * self._level(free)
-        rubs = np.flatnonzero(limit > 0.0)
-        full, out = np.zeros(3 * len(at) + len(rubs)), np.zeros((self.touching.size, 3))
-        if not full.size:
-            return free, out, np.zeros(nv)
-        own, rows = contact_rows(mu, np.zeros(len(at), dtype=bool), limit[rubs])
-        A = np.concatenate([here.J[at].reshape(-1, nv), np.eye(nv)[rubs]])[own]
-        p = impulses(A @ W @ A.T, A @ free, np.zeros(len(own)), rows, NEARLY)
-        full[own] = p
-        out[at] = full[:3 * len(at)].reshape(-1, 3)
-        change = W @ (A.T @ p)
-        v = free + change
-        v[rubs[np.abs(p[rows.box]) < limit[rubs]]] = 0.0
-        return v, out, change

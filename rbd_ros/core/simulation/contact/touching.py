@@ -31,13 +31,15 @@ DEEPEST = 1e-3    # m: largest initial overlap, which is removed; more is an err
 
 class Gaps(NamedTuple):
     """n contacts, including stops: `gap` (n,); `margin` (n,): distance of the contact from the edge of its face, inside
-    positive, infinite without an edge; `J` (n, 3, nv): rows normal, tangent_x and tangent_y; `bias` (n, 3): J̇ v.
+    positive, infinite without an edge; `J` (n, 3, nv): rows normal, tangent_x and tangent_y; `bias` (n, 3): J̇ v; `rows`
+    (3 n, nv + 2): J, bias and gap as kernels take them.
     """
 
     gap: Array
     margin: Array
     J: Array
     bias: Array
+    rows: Array
 
 
 class Touching:
@@ -87,7 +89,7 @@ class Touching:
             contact_values(self._bound, q, v, 1)    # raises
             raise RbdError("contacts: their rows would not be finite")
         rows = R.reshape(self.size, 3, nv + 2)
-        return Gaps(rows[:, 0, nv + 1], margin, rows[..., :nv], rows[..., nv])
+        return Gaps(rows[:, 0, nv + 1], margin, rows[..., :nv], rows[..., nv], R)
 
     def onto(self, q: Array, v: Array, closed: Mask, stuck: Mask, moving: bool = True) -> tuple[Array, Array]:
         """The state projected to closed contacts, sticking contacts without slip, and constraints; moving: velocities,
