@@ -51,9 +51,7 @@ class ManySteps:
         """
         joints, method = self._joints, self._method
         if isinstance(method, Variational):
-            known = method.momentum is not None
-            p, frame = method.momentum or (np.zeros_like(v), np.zeros(9 if method.central else 0))
-            p, frame = p.copy(), frame.copy()
+            known, p, frame = method.begin()
             done = int(variational_steps.call(
                 method.block, q, v, p, frame, known, efforts, wrench, method.damping, method.gravity, joints, self._h,
                 steps))

@@ -42,7 +42,8 @@ class Unsolved(Exception):
 class Variational:
     """Steps of one robot. joints: friction and limits (`joint_data`). dissipates: whether there is additional damping.
 
-    block, central, gravity, damping: what kernels take (`discrete_mechanics`).
+    block, central, gravity, damping: what kernels take (`discrete_mechanics`). momentum: after the last step, with its
+    frame; set it to restore a state (None: that of the velocities).
     """
 
     def __init__(self, model: RobotModel, joints: Array, springs: ArmSprings | None,
@@ -63,16 +64,14 @@ class Variational:
 
     def forget(self) -> None:
         """Reset the momentum to that of the velocities, after the state was set."""
-        self._known: tuple[Array, Array] | None = None
+        self.momentum: tuple[Array, Array] | None = None
 
-    @property
-    def momentum(self) -> tuple[Array, Array] | None:
-        """Momentum after the last step, for restoring a state (None: that of the velocities)."""
-        return self._known
-
-    @momentum.setter
-    def momentum(self, known: tuple[Array, Array] | None) -> None:
-        self._known = known
+    def begin(self) -> tuple[bool, Array, Array]:
+        """Whether the momentum is known, and copies of it and of the frame, for kernels to advance."""
+        if self.momentum is None:
+            return False, np.zeros(self.model.nv), np.zeros(9 if self.central else 0)
+        p, frame = self.momentum
+        return True, p.copy(), frame.copy()
 
     def advance(self, q: Array, v: Array, h: float, effort: Array, wrenches: Any,
                 damping: Array = NONE) -> tuple[Array, Array]:
@@ -84,14 +83,14 @@ class Variational:
 
     def _halved(self, q: Array, v: Array, h: float, effort: Array, wrench: Array, damping: Array,
                 left: int) -> tuple[Array, Array]:
-        known = self._known
+        known = self.momentum
         try:
             return self._step(q, v, h, effort, wrench, damping)
         except (Unsolved, np.linalg.LinAlgError) as error:
             if not left:
                 forward_dynamics(self.model, q, v, effort)    # names the joint where the mass matrix is singular
                 raise Unsolved from error
-        self._known = known
+        self.momentum = known
         q, v = self._halved(q, v, 0.5 * h, effort, wrench, damping, left - 1)
         return self._halved(q, v, 0.5 * h, effort, wrench, damping, left - 1)
 
@@ -107,9 +106,7 @@ class Variational:
             stiffness = np.ascontiguousarray(springs.stiffness(q + offset))
             damping = np.ascontiguousarray((damping if damping.size else 0.0) + _stiff_damping(
                 mass_matrix(self.model, q), stiffness, h))
-        known = self._known is not None
-        p, frame = (x.copy() for x in self._known) if self._known else (
-            np.empty(n), np.zeros(9 if self.central else 0))
+        known, p, frame = self.begin()
         guess, given = np.empty(n), np.empty((4, n, n))
         prepare_entry(block, q, v, h, damping, stiffness, p, guess, given, frame, known)
         free = NONE
@@ -149,7 +146,7 @@ class Variational:
         if not math.isfinite(q1 @ q1 + v1 @ v1):
             raise Unsolved
         if constrained is None:
-            self._known = p1, end
+            self.momentum = p1, end
             return q1, v1
         constrained.multipliers = constrained.multipliers_of(A, out[3] / (0.5 * h))
         return constrained.back(q1, v1, mass_weighted=True)

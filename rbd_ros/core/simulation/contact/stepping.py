@@ -149,9 +149,8 @@ class Stepping:
         """
         flying, touching = self._flying, self.touching
         assert flying is not None
-        known = np.array([flying.momentum is not None])
-        p, frame = flying.momentum or (np.zeros_like(v), np.zeros(9 if flying.central else 0))
-        p, frame, out = p.copy(), frame.copy(), self._last.copy()
+        begun, p, frame = flying.begin()
+        known, out = np.array([begun]), self._last.copy()
         done = int(contact_steps.call(
             self.model._block, flying.block, *touching.packed, touching.friction, q, v, p, frame, known, efforts,
             wrench, flying.damping, flying.gravity, self._joints, self._free.joints, h, steps, out))
