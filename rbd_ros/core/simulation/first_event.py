@@ -42,7 +42,7 @@ def next_trial(search, most, bisect, enough):
 
 @kernel
 def judge(search, excess):
-    """Narrow the bracket by the largest excess at the length on trial; returns whether this is the new end."""
+    """Narrow the bracket by the largest excess of the last trial; returns whether that trial is its new end."""
     if excess > 0.0:
         search[BEFORE] *= 0.5 if search[LAST] > 0.0 else 1.0
         search[END], search[AFTER], search[LAST] = search[LENGTH], excess, 1.0

@@ -32,8 +32,8 @@ def moved(B, q, v, h, dv, out):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
        "int64)", nogil=True)
 def semi_implicit_steps(B, q, v, efforts, wrench, joints, h, steps):
-    """Advance q, v in place by at most `steps` steps, h (s) each; returns the number made: it returns before one that
-    has no solution or is not finite.
+    """Advance q, v in place by at most `steps` steps of h (s); returns the number made: it stops before a step whose
+    mass matrix is singular or whose result is not finite.
 
     B: of the model with additional armature h·damping, which makes damping implicit. efforts (1 or steps, k, nv), see
     `effort_at`; the first of each step is taken. wrench: in node frames, or empty. joints (ROWS, nv): see `joint_data`.

@@ -176,7 +176,9 @@ def product(X, lam, out):
 
 @routine
 def still_right(A, X, c, roles, lam, change):
-    """Whether λ (r,), of the step before, solves this one, too: at rest; change (nv,): X λ. X: A W."""
+    """Whether the forces λ (r,) of the step before solve the equations of this one, too, as at rest; change (nv,): the
+    change of velocity that they make. A (r, nv): rows, X: A W.
+    """
     r, nv = X.shape
     product(X, lam, change)
     w, y, rho = np.empty(r), np.empty(r), np.empty(r)
@@ -207,7 +209,9 @@ def press_entry(W, free, R, margin, near, friction, joints, h, nearly, v, change
 
 @routine
 def onto(B, contacts, q, v, rest, closed, W, R, margin, dv, other):
-    """Move q to zero gaps of closed contacts, with R and margin there; False where that fails."""
+    """Project q onto zero gaps of closed contacts by Newton steps of least norm; R and margin are those of the new q.
+    False without convergence.
+    """
     nv, n = size_v(B), margin.shape[0]
     last = np.inf
     A, gaps, step = np.empty(n * nv), np.empty(n), np.empty(nv)
