@@ -8,14 +8,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from math import factorial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..derivatives.directional.friction_records import NAMES, followed, friction_records
-from ..derivatives.directional.tangent import Tangent
-from ..derivatives.directional.varied import VariedModel
+from ..compiled.entry import entry
+from ..derivatives.directional.friction_change import NAMES, followed
+from ..derivatives.directional.tangent import Tangent, Tangents
+from ..derivatives.taylor import taylor_order, taylor_start, workspace_size
 from ..dynamics.friction import Friction, joint_friction
 from ..errors import RbdError, unknown_name
 from ..imaginary_step import STEP
@@ -157,8 +159,26 @@ def varied_motors(actuation: Actuation, tangent: Tangent) -> tuple[Any, Friction
     return values["rotor_inertia"] * values["gear_ratio"] ** 2, Friction(*(values[what] for what in MOTOR[2:]))
 
 
+@entry("void(complex128[::1], complex128[::1], complex128[::1], complex128[::1], int64, int64, complex128[::1])",
+       nogil=True)
+def varied_efforts_entry(B, q, x, wrench, orders, top, out):
+    """Taylor coefficients of the efforts of one state to order `top`; x: those of v, a, … (top + 2 rows); wrench: as
+    of `inverse_time_derivatives_batch`, `orders` of them.
+    """
+    nv = out.shape[0] // (top + 1)
+    W = np.empty(workspace_size(B, top), dtype=np.complex128)
+    tau = np.empty(nv, dtype=np.complex128)
+    taylor_start(B, q, 0, x, top, W)
+    for m in range(top + 1):
+        taylor_order(B, q, 0, x, wrench, 0, orders, m, top, W, tau)
+        for i in range(nv):
+            out[m * nv + i] = tau[i]
+
+
 class VariedLinks:
-    """The link dynamics for `feedback_linearization`, on complex numbers, with joint friction."""
+    """The link dynamics with joint friction on complex numbers, all that the tangent names with an imaginary step; not
+    for a moving root.
+    """
 
     def __init__(self, actuation: Actuation, tangent: Tangent) -> None:
         model = actuation.model
@@ -170,29 +190,42 @@ class VariedLinks:
             if inertia[i] or name in tangent.rotor_inertias:
                 rotors[name] = inertia[i] + given
         own = {one.name: getattr(tangent, one.name) for one in fields(Tangent)}
-        kept = {name: own[name] for name in own if name not in ("q", "v", "a", "tau", "friction")}
-        self.varied = VariedModel(model, Tangent(**(kept | {"rotor_inertias": {**kept["rotor_inertias"], **rotors}})))
-        records = friction_records(model, (tangent,))
-        self.law = joint_friction(model)
-        if records is not None:
-            changes = followed(model, self.law, records[0])
+        kept = {name: own[name] for name in own if name not in ("q", "v", "a", "tau")}
+        along = Tangents(model, Tangent(**(kept | {"rotor_inertias": {**kept["rotor_inertias"], **rotors}})))
+        self.block = along.start.astype(np.complex128)
+        if len(along.models):
+            self.block += 1j * STEP * along.models[0]
+        self.law, self.nv = joint_friction(model), model.nv
+        if len(along.friction):
+            changes = followed(model, self.law, along.friction[0])
             self.law = Friction(*(np.asarray(getattr(self.law, name)) + 1j * STEP * change
                                   for name, change in zip(NAMES, changes, strict=True)))
 
+    def frictionless(self, q: Any, *rates: Any) -> Any:
+        """τ, τ̇, … (len(rates) − 1, nv) of one state without friction; rates: v, a, jerk, …"""
+        top, nv = len(rates) - 2, self.nv
+        x = np.concatenate([np.asarray(rate, dtype=np.complex128) / factorial(i) for i, rate in enumerate(rates)])
+        out = np.empty((top + 1) * nv, dtype=np.complex128)
+        varied_efforts_entry.call(self.block, np.asarray(q, dtype=np.complex128), x, np.empty(0, dtype=np.complex128),
+                                  0, top, out)
+        return out.reshape(top + 1, nv) * np.array([[factorial(m)] for m in range(top + 1)], dtype=float)
+
     def mass_matrix(self, q: Any) -> Any:
         """M (nv, nv)."""
-        return self.varied.mass_matrix(q)
+        still = np.zeros(self.nv, dtype=np.complex128)
+        weight = self.frictionless(q, still, still)[0]
+        return np.transpose([self.frictionless(q, still, unit)[0] - weight for unit in np.eye(self.nv)])
 
     def bias(self, q: Any, v: Any) -> Any:
         """h(q, q̇), with friction (nv,)."""
-        return self.varied.efforts(q, v, 0.0 * v)[0] + self.law.effort(v)
+        return self.frictionless(q, v, 0.0 * v)[0] + self.law.effort(v)
 
     def efforts(self, q: Any, v: Any, a: Any, jerk: Any, snap: Any | None = None) -> Any:
         """τ, τ̇ and with the snap τ̈ (…, nv)."""
         slope, curvature = self.law.slope(v), self.law.curvature(v)
         rubbed = [self.law.effort(v), slope * a, slope * jerk + curvature * a * a]
         rates = (v, a, jerk) if snap is None else (v, a, jerk, snap)
-        return self.varied.efforts(q, *rates) + np.stack(rubbed[:len(rates) - 1])
+        return self.frictionless(q, *rates) + np.stack(rubbed[:len(rates) - 1])
 
 
 def _raw_spring(coefficients: Any, limit: Any) -> SeriesSpring:

@@ -23,6 +23,7 @@ NODES, NQ, NV, GRAVITY, LINKS, SHARED, LINK_START, _, HEADER = layout(
 (PARENT, TYPE, IQ, IV, RATIO, OFFSET, PITCH, ROTATION, POSITION, MASS, MOMENT, INERTIA, ARMATURE, OWNER,
  NODE) = layout(parent=1, type=1, iq=1, iv=1, ratio=1, offset=1, pitch=1, rotation=9, position=3, mass=1, moment=3,
                 inertia=6, armature=6, owner=1)
+TURN = ARMATURE + 1    # of `joint_kinds.TURNING` alone, a node of one coordinate and so of one rotor: ∂ of its screw
 # of a link: node (−1: the world), pose in the node's frame
 LINK_NODE, LINK_ROTATION, LINK_POSITION, LINK = layout(node=1, rotation=9, position=3)
 

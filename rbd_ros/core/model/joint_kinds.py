@@ -13,10 +13,11 @@ import numpy as np
 from ..compiled.kernel import kernel, routine, sweep
 from ..lie import exponential_series, polynomial_series, steps
 from ..lie.so3 import exp_map, right_jacobian, right_jacobian_dot, right_jacobian_second
-from ..lie.spatial import add, compose, rotate, rotate_back, scale, unit
-from .block import OFFSET, PITCH, POSITION, RATIO, ROTATION, integer, kind, matrix, put_add, vector
+from ..lie.spatial import add, compose, dot, rotate, rotate_back, scale, unit
+from .block import OFFSET, PITCH, POSITION, RATIO, ROTATION, TURN, integer, kind, matrix, put_add, vector
 
 REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE, CAM = 0, 1, 2, 3, 4, 5, 6
+TURNING = 7    # of no model: a prismatic node with the angular part w of its screw, `exp((w; z) x)`, as a first order
 
 
 @kernel
@@ -58,7 +59,7 @@ def quaternion_at(t):
 @kernel
 def adds_up(t):
     """Whether its positions are moved by adding to them, so that its rates are their derivatives."""
-    return has_axis(t) or t == SPHERICAL_EXP
+    return has_axis(t) or t in (SPHERICAL_EXP, TURNING)
 
 
 @kernel
@@ -113,6 +114,12 @@ def joint_pose(B, o, q, k):
         return compose(R, steps.axes_at(q, k)), p
     if t == SPHERICAL_EXP:
         return compose(R, exp_map(vector(q, k))), p
+    if t == TURNING:
+        x = B[o + RATIO] * q[k] + B[o + OFFSET]
+        w = scale(x, vector(B, o + TURN))
+        one = 1.0 + 0.0 * x
+        turned = (one, -w[2], w[1], w[2], one, -w[0], -w[1], w[0], one)
+        return compose(R, turned), add(p, rotate(R, (0.5 * x * w[1], -0.5 * x * w[0], x)))
     return R, scale(np.nan, p)
 
 
@@ -133,6 +140,9 @@ def joint_twist(B, o, q, k, x, j):
         return vector(x, j), (z, z, z)
     if t == SPHERICAL_EXP:
         return rotate(right_jacobian(vector(q, k)), vector(x, j)), (z, z, z)
+    if t == TURNING:
+        rate = B[o + RATIO] * x[j]
+        return scale(rate, vector(B, o + TURN)), (z, z, rate)
     return (z, z, z), scale(np.nan, (z, z, z))
 
 
@@ -150,6 +160,8 @@ def column(B, o, q, k, c):
         return rotate(right_jacobian(vector(q, k)), unit(c, z)), (z, z, z)
     if has_quaternion(t):
         return unit(c, z), unit(c - 3, z)
+    if t == TURNING:
+        return scale(B[o + RATIO], vector(B, o + TURN)), (z, z, B[o + RATIO])
     return (z, z, z), scale(np.nan, (z, z, z))
 
 
@@ -177,6 +189,8 @@ def project(B, o, q, k, n, f, out, j):
         put_add(out, j, n)
         if t == FREE:
             put_add(out, j + 3, f)
+    elif t == TURNING:
+        out[j] += B[o + RATIO] * (dot(vector(B, o + TURN), n) + f[2])
     else:
         out[j] += np.nan
 

@@ -11,16 +11,14 @@ import numpy as np
 
 from ...compiled.entry import entry
 from ...dynamics.bodies.joint_wrenches import joint_wrenches_recursion
-from ...dynamics.bodies.link_tree import link_tree, link_wrenches
+from ...dynamics.bodies.link_tree import INDEX, MASS, ROW, link_tree, link_wrenches
 from ...dynamics.inverse import SIZE
 from ...dynamics.kinematics import SIZE as MOTION
 from ...dynamics.kinematics import link_motions, node_motion
 from ...model.block import LINKS, integer, node_count, size_q, size_v
 from ...imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array
-from .packed import links_change, packed_change
 from .run import Case
-from .tangent import Tangents
 
 
 class InverseDirectional(NamedTuple):
@@ -61,7 +59,7 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
     nv = size_v(B)
     size = 6 * integer(B, LINKS)
     loaded = wrench.shape[0] > 0
-    model = np.empty(B.shape[0], dtype=np.complex128)
+    model = B.astype(np.complex128)
     links = np.empty(L.shape[0], dtype=np.complex128)
     x = np.empty(size_q(B), dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
@@ -71,7 +69,8 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
     W = np.empty(SIZE * node_count(B) + nv, dtype=np.complex128)
     U = np.empty(MOTION * node_count(B), dtype=np.complex128)
     for r in range(X.shape[0]):
-        step_numbers(B, 0, dB[r], model)
+        if dB.shape[0] > 0:
+            step_numbers(B, 0, dB[r], model)
         step_numbers(L, 0, dL[r], links)
         for s in range(X.shape[2]):
             step_state(B, (q, v, a), s, X[r], (x, rates, acc))
@@ -85,30 +84,18 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
                 wrenches[r, s, i] = F[i].imag / STEP
 
 
-def _packed(model: Any, tangents: Tangents) -> tuple[Array, Array, Array, Array]:
-    """The packed model and its links, and ∂ of both per direction."""
-    count = tangents.count
-    start, tree = np.array(model._block), link_tree(model)
-    dB, dL = np.zeros((count, len(start))), np.zeros((count, len(tree)))
-    records = tangents.records.reshape(count, -1) if len(tangents.records) else [None] * count
-    for i, (tangent, record, shifts) in enumerate(zip(tangents.tangents, records, tangents.shifts, strict=True)):
-        if record is not None:
-            packed_change(model, record, shifts, start, dB[i])
-            dL[i] = links_change(model, tangent, shifts)
-    return start, tree, dB, dL
-
-
-def of_bodies(found: Case, a: Array, da: Array, external_wrenches: Any) -> tuple[Array, Array]:
+def of_bodies(asked: Case, a: Array, da: Array, external_wrenches: Any) -> tuple[Array, Array]:
     """∂V̇ and ∂F of all links at accelerations a (…, nv) that change by da (directions, …, nv)."""
-    given, tangents = found.given, found.tangents
+    given, tangents = asked.given, asked.tangents
     model: Any = given.model
     count, nb = tangents.count, len(model.body_names)
-    q, v = (x.reshape(-1) for x in found.inputs[:2])
-    X = np.array(found.changes).reshape(count, 4, given.count, model.nv)
-    X[:, 2] = da.reshape(count, given.count, model.nv)
-    if tangents.packed is None:
-        tangents.packed = _packed(model, tangents)
-    start, tree, dB, dL = tangents.packed
+    q, v = (x.reshape(-1) for x in asked.inputs[:2])
+    X = np.array(asked.changes)
+    X[:, 2] = da.reshape(X[:, 2].shape)
+    tree = link_tree(model)
+    links = np.zeros((count, len(tree)))
+    records = links.reshape(count, len(tree) // ROW, ROW)
+    records[:, :, MASS:] = tangents.inertias[:, tree.reshape(-1, ROW)[:, INDEX].astype(int)]
     each = [link_wrenches(model, tangent.external_wrenches, given.batch) for tangent in tangents.tangents]
     load = link_wrenches(model, external_wrenches, given.batch)
     changes = np.zeros((count, 0))
@@ -117,8 +104,9 @@ def of_bodies(found: Case, a: Array, da: Array, external_wrenches: Any) -> tuple
         load = load if len(load) else none
         changes = np.array([change if len(change) else none for change in each]).reshape(count, -1)
     out = np.empty((2, count, given.count, 6 * nb))
-    bodies_entry.call(start, tree, dB, dL, q, v, a.reshape(-1), X, load, changes, out[0], out[1])
+    bodies_entry.call(tangents.start, tree, tangents.models, links, q, v, a.reshape(-1), X, load, changes, out[0],
+                      out[1])
     shape = (count, nb, 6) if given.batch is None else (count, given.count, nb, 6)
     accelerations, wrenches = given.finite(body_accelerations=out[0].reshape(shape),
                                            joint_wrenches=out[1].reshape(shape))
-    return found.result(accelerations), found.result(wrenches)
+    return asked.result(accelerations), asked.result(wrenches)

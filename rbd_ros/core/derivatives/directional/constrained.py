@@ -69,10 +69,10 @@ def constrained_forward_dynamics_directional(
         (5,)
     """
     bound_to(model, constraints)    # says what is none
-    found, _ = case(model, tangent, q=q, v=v, tau=tau).less(friction)
-    q, v, tau = found.inputs
+    asked = case(model, tangent, friction, q=q, v=v, tau=tau).less(friction)
+    q, v, tau = asked.inputs
     result = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=external_wrenches)
-    states = _States(found, constraints, (q, v, result.acceleration, tau), result.multipliers, NO_MASK,
+    states = _States(asked, constraints, (q, v, result.acceleration, tau), result.multipliers, NO_MASK,
                      external_wrenches)
     acceleration, _, multipliers = states.solve()
     return ConstrainedForwardDirectional(*states.shaped(acceleration, multipliers))
@@ -94,13 +94,14 @@ def constrained_hybrid_dynamics_directional(
     """
     mask = prescribed_mask(model, prescribed)
     bound_to(model, constraints)    # says what is none
-    found, rubbed = case(model, tangent, q=q, v=v, a=a, tau=tau).less(friction)
-    q, v, a, tau = found.inputs
+    asked = case(model, tangent, friction, q=q, v=v, a=a, tau=tau)
+    less = asked.less(friction)
+    q, v, a, tau = less.inputs
     result = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask, external_wrenches=external_wrenches)
-    states = _States(found, constraints, (q, v, result.acceleration, tau), result.multipliers, mask, external_wrenches)
+    states = _States(less, constraints, (q, v, result.acceleration, tau), result.multipliers, mask, external_wrenches)
     acceleration, effort, multipliers = states.solve()
-    return ConstrainedHybridDirectional(*states.shaped(
-        acceleration, effort + np.reshape(rubbed, effort.shape if friction else ()), multipliers))
+    effort = effort + (asked.changes - less.changes)[:, 3]    # of friction
+    return ConstrainedHybridDirectional(*states.shaped(acceleration, effort, multipliers))
 
 
 def constrained_inverse_dynamics_directional(
@@ -123,18 +124,17 @@ def constrained_inverse_dynamics_directional(
     """
     mask = prescribed_mask(model, actuated)
     bound_to(model, constraints)    # says what is none
-    found = case(model, tangent, q=q, v=v, a=a)
+    asked = case(model, tangent, friction, q=q, v=v, a=a)
     if passive_effort is not None:
-        found = case(model, tangent, q=q, v=v, a=a, passive_effort=passive_effort)
-    q, v, a = found.inputs[:3]
+        asked = case(model, tangent, friction, q=q, v=v, a=a, passive_effort=passive_effort)
+    q, v, a = asked.inputs[:3]
     result = constrained_inverse_dynamics(
-        model, constraints, q, v, a, mask, minimize, weights, found.inputs[3] if passive_effort is not None else None,
+        model, constraints, q, v, a, mask, minimize, weights, asked.inputs[3] if passive_effort is not None else None,
         external_wrenches=external_wrenches, friction=friction, check_acceleration=check_acceleration)
-    out = found.empty()
-    if run(found, (q, v, a, NOTHING), NO_MASK, external_wrenches, out) != 0:
-        found.given.refuse(derivative=out)
-    out += found.rubbing(friction)
-    states = _States(found, constraints, (q, v, a, v), result.multipliers, NO_MASK, external_wrenches)
+    out = asked.empty()
+    if run(asked, (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
+        asked.given.refuse(derivative=out)
+    states = _States(asked, constraints, (q, v, a, v), result.multipliers, NO_MASK, external_wrenches)
     A, dA = states.A, states.dA
     scale = np.linalg.norm(A, axis=(-2, -1))
     change = out.reshape(states.changes[:, 3].shape)
@@ -172,25 +172,25 @@ def _times(matrix: Array, vector: Array) -> Array:
 class _States:
     """States with a batch axis, their constraints and how these change, directions first."""
 
-    def __init__(self, found: Case, constraints: ConstraintSet, inputs: tuple[Array, ...], lam: Array,
+    def __init__(self, asked: Case, constraints: ConstraintSet, inputs: tuple[Array, ...], lam: Array,
                  mask: NDArray[np.bool_], wrenches: Any) -> None:
-        self.found, self.inputs, self.mask, self.wrenches = found, inputs, mask, wrenches
-        model: Any = found.given.model
+        self.asked, self.inputs, self.mask, self.wrenches = asked, inputs, mask, wrenches
+        model: Any = asked.given.model
         self.model = model
         q, v, a, _ = (np.atleast_2d(x) for x in inputs)
         self.lam = np.atleast_2d(lam)
-        self.changes = found.changes.reshape(found.tangents.count, 4, len(q), self.model.nv)
-        given = np.array(self.changes)
+        self.changes = asked.changes
+        prescribed = np.array(self.changes)
         if len(mask):
-            given[:, 2] *= mask
-        elif found.given.names[2:3] == ("tau",):
-            given[:, 2] = 0.0
+            prescribed[:, 2] *= mask
+        elif asked.given.names[2:3] == ("tau",):
+            prescribed[:, 2] = 0.0
         self.A = evaluate(model, constraints, q, v, a, 1).jacobian
-        self.dA, self.bias = row_changes(model, constraints, found.tangents, q, v, a, given)
+        self.dA, self.bias = row_changes(model, constraints, asked.tangents, q, v, a, prescribed)
 
     def solve(self) -> tuple[Array, Array, Array]:
         """∂ of accelerations, efforts and multipliers, where accelerations and other efforts are given."""
-        model, found, A, nv = self.model, self.found, self.A, self.model.nv
+        model, asked, A, nv = self.model, self.asked, self.A, self.model.nv
         held = self.mask if len(self.mask) else np.zeros(nv, dtype=np.bool_)
         q, v, a, tau = self.inputs
         At = np.swapaxes(A, -1, -2)
@@ -198,12 +198,12 @@ class _States:
         load = _times(np.swapaxes(self.dA, -1, -2), self.lam)
         changes = np.array(self.changes)
         changes[:, 3] += load
-        x = sought(model, found._replace(changes=changes.reshape(-1)), total, self.mask, self.wrenches)
+        x = sought(model, asked._replace(changes=changes), total, self.mask, self.wrenches)
         x = x.reshape(load.shape)
         m = A.shape[-2]
         loads = np.zeros((m, 4, len(A), nv))
         loads[:, 3] = np.moveaxis(A, 1, 0)
-        rows = found._replace(changes=loads.reshape(-1), tangents=Tangents.of_states(model, m))
+        rows = asked._replace(changes=loads, tangents=Tangents.of_states(model, m))
         Y = np.moveaxis(sought(model, rows, total, self.mask, self.wrenches).reshape(m, len(A), nv), 0, -1)
 
         A_free = np.where(held, 0.0, A)
@@ -217,7 +217,7 @@ class _States:
                 gram = U.T @ A_free[s] @ Y[s] @ U
                 lam[:, s] = -np.linalg.solve(gram, U.T @ needed[:, s].T).T @ U.T
         except np.linalg.LinAlgError as error:
-            raise found.given.beyond_numbers() or RbdError(
+            raise asked.given.beyond_numbers() or RbdError(
                 f"derivatives of constrained dynamics: {error}: the state is beyond what floating point numbers hold"
             ) from None
         x = x + _times(Y, lam)
@@ -230,8 +230,8 @@ class _States:
 
     def shaped(self, *parts: Array) -> list[Array]:
         """As the caller gave states and directions."""
-        if self.found.given.batch is None:
+        if self.asked.given.batch is None:
             parts = tuple(part[:, 0] for part in parts)
         names = {f"derivative[{i}]": part for i, part in enumerate(parts)}
-        self.found.given.finite(**names)
-        return [self.found.result(part) for part in parts]
+        self.asked.given.finite(**names)
+        return [self.asked.result(part) for part in parts]

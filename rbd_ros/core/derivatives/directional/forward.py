@@ -1,4 +1,4 @@
-"""Derivatives of forward and hybrid dynamics by any scalar p: K Tables 6 and 7, O(n) per direction."""
+"""Derivatives of forward and hybrid dynamics by any scalar p, as K Tables 6 and 7 give them: O(n) per direction."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -14,9 +14,8 @@ from ...dynamics.mass_matrix import mass_matrix
 from ...dynamics.singular import SingularMassMatrix, by_rows, solved, wrenches_of
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from ...compiled.door import where_suited
 from .bodies import ForwardDirectional, HybridDirectional, of_bodies
-from .run import NO_MASK, NOTHING, Case, at_once, case, rubbing_state, run
+from .run import NO_MASK, NOTHING, Case, at_once, case, run
 from .tangent import Tangent, Tangents
 
 
@@ -41,21 +40,16 @@ def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         >>> rbd.forward_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], rbd.Tangent(tau=[1, 0])).round(3)
         array([  5.293, -12.26 ])
     """
-    if external_wrenches is None and friction is None and bodies is None:
-        derivative = where_suited(at_once, model, q, v, v, tau, tangent)
-        if derivative is not None:
-            return derivative    # type: ignore[no-any-return]
-    if friction is not None and external_wrenches is None and not bodies:
-        quick = rubbing_state(model, q, v, v, tau, NO_MASK, tangent, friction)
-        if quick is not None:
-            return quick
-    found, _ = case(model, tangent, q=q, v=v, tau=tau).less(friction)
-    q, v, tau = found.inputs
-    out = by_states(model, found, (q, v, v, tau), NO_MASK, external_wrenches)
+    if external_wrenches is None and not bodies and (
+            derivative := at_once(model, q, v, v, tau, NO_MASK, tangent, friction)) is not None:
+        return derivative
+    asked = case(model, tangent, friction, q=q, v=v, tau=tau)
+    q, v, tau = asked.inputs
+    out = by_states(model, asked, (q, v, v, tau), NO_MASK, external_wrenches, friction)
     if not bodies:
-        return found.result(out)
-    a = forward_dynamics(model, q, v, tau, external_wrenches)
-    return ForwardDirectional(found.result(out), *of_bodies(found, a, out, external_wrenches))
+        return asked.result(out)
+    a = forward_dynamics(model, q, v, tau, external_wrenches, friction=friction)
+    return ForwardDirectional(asked.result(out), *of_bodies(asked, a, out, external_wrenches))
 
 
 @overload
@@ -84,65 +78,63 @@ def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a
         array([  4.78 , -20.504])
     """
     mask = prescribed_mask(model, prescribed)
-    if friction is not None and external_wrenches is None and not bodies:
-        quick = rubbing_state(model, q, v, a, tau, mask, tangent, friction)
-        if quick is not None:
-            return quick
-    found, rubbed = case(model, tangent, q=q, v=v, a=a, tau=tau).less(friction)
-    out = by_states(model, found, found.inputs, mask, external_wrenches, mask * rubbed)
+    if external_wrenches is None and not bodies and (
+            derivative := at_once(model, q, v, a, tau, mask, tangent, friction)) is not None:
+        return derivative
+    asked = case(model, tangent, friction, q=q, v=v, a=a, tau=tau)
+    q, v, a, tau = asked.inputs
+    out = by_states(model, asked, asked.inputs, mask, external_wrenches, friction)
     if not bodies:
-        return found.result(out)
-    changes = found.changes.reshape(found.tangents.count, 4, *out.shape[1:])
-    da = np.where(mask, changes[:, 2], out)
-    q, v, a, tau = found.inputs
-    a = hybrid_dynamics(model, q, v, a, tau, mask, external_wrenches).acceleration
-    return HybridDirectional(found.result(da), found.result(np.where(mask, out, changes[:, 3] + rubbed)),
-                             *of_bodies(found, a, da, external_wrenches))
+        return asked.result(out)
+    da, dtau = (asked.changes[:, i].reshape(out.shape) for i in (2, 3))
+    da, dtau = np.where(mask, da, out), np.where(mask, out, dtau)
+    a = hybrid_dynamics(model, q, v, a, tau, mask, external_wrenches, friction=friction).acceleration
+    return HybridDirectional(asked.result(da), asked.result(dtau), *of_bodies(asked, a, da, external_wrenches))
 
 
-def by_states(model: RobotModel, found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_],
-              external_wrenches: Any, more: Any = 0.0) -> Array:
-    """What is `sought` and more; the error for a singular state of a batch has the results of all others."""
+def by_states(model: RobotModel, asked: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_],
+              external_wrenches: Any, friction: Friction | None) -> Array:
+    """What is `sought`; the error for a singular state of a batch has the results of all others."""
     try:
-        return sought(model, found, inputs, mask, external_wrenches) + more
+        return sought(model, asked, inputs, mask, external_wrenches, friction)
     except SingularMassMatrix:
-        if found.given.batch is None:
+        if asked.given.batch is None:
             raise
 
     def one(row: int) -> Array:
-        return sought(model, found.state(row), tuple(x[row] for x in inputs), mask, wrenches_of(external_wrenches, row))
+        return sought(model, asked.state(row), tuple(x[row] for x in inputs), mask,
+                      wrenches_of(external_wrenches, row), friction)
 
-    out = found.empty()
+    out = asked.empty()
     try:
-        by_rows(found.given, np.moveaxis(out, 1, 0), one)
+        by_rows(asked.given, np.moveaxis(out, 1, 0), one)
     except SingularMassMatrix as error:
-        error.result = found.result(out + more)
+        error.result = asked.result(out)
         raise
     raise AssertionError("singular in a batch and not alone")
 
 
-def sought(model: RobotModel, found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_],
-           external_wrenches: Any) -> Array:
+def sought(model: RobotModel, asked: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_],
+           external_wrenches: Any, friction: Friction | None = None) -> Array:
     """∂ of what is sought, directions first; inputs: q, v, a, tau."""
-    out = found.empty()
+    out = asked.empty()
     if not model.mimics:
-        solved(run(found, inputs, mask, external_wrenches, out), found.given, derivative=out)
+        solved(run(asked, inputs, mask, external_wrenches, friction, out), asked.given, derivative=out)
         return out
-    found.given.check_values()
+    asked.given.check_values()
     q, v, a, tau = inputs
     held = mask if len(mask) else np.zeros(model.nv, dtype=np.bool_)
     free = ~held
-    changes = found.changes.reshape(found.tangents.count, 4, *out.shape[1:])
-    kept = np.array(changes)
+    kept = np.array(asked.changes)
     kept[:, 2] *= held
-    a = hybrid_dynamics(model, q, v, a, tau, held, external_wrenches).acceleration
-    if run(found._replace(changes=kept.reshape(-1)), (q, v, a, NOTHING), NO_MASK, external_wrenches, out) != 0:
-        found.given.refuse(derivative=out)
+    a = hybrid_dynamics(model, q, v, a, tau, held, external_wrenches, friction=friction).acceleration
+    if run(asked._replace(changes=kept), (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
+        asked.given.refuse(derivative=out)
     if free.any():
         M = mass_matrix(model, q)
-        rest = (changes[:, 3] - out)[..., free]
+        rest = (asked.changes[:, 3].reshape(out.shape) - out)[..., free]
         M_ff = np.broadcast_to(M[..., free, :][..., free], (*rest.shape, rest.shape[-1]))
         change = solve_mass_matrix(model, np.ascontiguousarray(M_ff), rest[..., None])
         out[..., held] += (M[..., held, :][..., free] @ change)[..., 0]
         out[..., free] = change[..., 0]
-    return found.given.finite(derivative=out)[0]
+    return asked.given.finite(derivative=out)[0]

@@ -1,4 +1,4 @@
-"""Derivatives of inverse dynamics by any scalar p: K Table 5, O(n) per direction."""
+"""Derivatives of inverse dynamics by any scalar p, as K Table 5 gives them: O(n) per direction."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 from ...dynamics.friction import Friction
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from ...compiled.door import where_suited
 from .bodies import InverseDirectional, of_bodies
-from .run import NO_MASK, NOTHING, at_once, case, rubbing_state, run
+from .run import NO_MASK, NOTHING, at_once, case, run
 from .tangent import Tangent, Tangents
 
 
@@ -37,23 +36,14 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         >>> rbd.inverse_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], rbd.Tangent(gravity=[0, 0, 1])).round(3)
         array([-0.401, -0.179])
     """
-    if external_wrenches is None and friction is None and bodies is None:
-        derivative = where_suited(at_once, model, q, v, a, NOTHING, tangent)
-        if derivative is not None:
-            return derivative    # type: ignore[no-any-return]
-    if friction is not None and external_wrenches is None and not bodies:
-        quick = rubbing_state(model, q, v, a, NOTHING, NO_MASK, tangent, friction)
-        if quick is not None:
-            return quick
-    found = case(model, tangent, q=q, v=v, a=a)
-    out = found.empty()
-    q, v, a = found.inputs
-    if run(found, (q, v, a, NOTHING), NO_MASK, external_wrenches, out) != 0:
-        found.given.refuse(derivative=out)
-    rubbed = found.rubbing(friction)
-    if friction is not None:
-        out = found.given.finite(derivative=out + rubbed)[0]
+    if external_wrenches is None and not bodies and (
+            derivative := at_once(model, q, v, a, NOTHING, NO_MASK, tangent, friction)) is not None:
+        return derivative
+    asked = case(model, tangent, friction, q=q, v=v, a=a)
+    out = asked.empty()
+    q, v, a = asked.inputs
+    if run(asked, (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
+        asked.given.refuse(derivative=out)
     if not bodies:
-        return found.result(out)
-    da = found.changes.reshape(found.tangents.count, 4, *a.shape)[:, 2]
-    return InverseDirectional(found.result(out), *of_bodies(found, a, da, external_wrenches))
+        return asked.result(out)
+    return InverseDirectional(asked.result(out), *of_bodies(asked, a, asked.changes[:, 2], external_wrenches))

@@ -23,8 +23,7 @@ from ...model.inertia import Array, finite
 from ...model.robot_model import RobotModel
 from ...model.surfaces import contact_block
 from ...model.surfaces.contacts import RollingContact, SlidingContact
-from .packed import packed_change
-from .records import following
+from .model_change import following
 from .tangent import Tangent, Tangents
 
 POSE_ENDS = ((ROTATION_1, POSITION_1), (ROTATION_2, POSITION_2))
@@ -72,33 +71,30 @@ def row_changes(model: RobotModel, constraints: ConstraintSet, tangents: Tangent
         raise RbdError("derivatives of constrained dynamics: functions of a UserConstraint or "
                        "NonholonomicConstraint do not tell how they change")
     count, states = tangents.count, len(q)
-    start, changes = np.array(model._block), np.zeros((count, len(model._block)))
-    if len(tangents.records):
-        for record, change in zip(tangents.records.reshape(count, -1), changes, strict=True):
-            packed_change(model, record, None, start, change)
-    found = [constraint_change(model, constraints, tangent, shift) for tangent, shift in zip(
+    start, changes = tangents.start, tangents.models if len(tangents.models) else np.zeros((count, len(tangents.start)))
+    of_constraints = [constraint_change(model, constraints, tangent, shifts) for tangent, shifts in zip(
         tangents.tangents, tangents.shifts, strict=True)]
-    frames = np.array([change for change, _ in found]).reshape(count, len(bound.block))
+    frames = np.array([change for change, _ in of_constraints]).reshape(count, len(bound.block))
     out = np.empty((count, states, bound.size, model.nv)), np.empty((count, states, bound.size))
     row_changes_entry.call(start, bound.block_alone, changes, frames, q.reshape(-1), v.reshape(-1), a.reshape(-1),
                            np.ascontiguousarray(X), *out)
     if bound.contacts.rows:
-        frames = np.array([change for _, change in found]).reshape(count, len(bound.contacts.block))
+        frames = np.array([change for _, change in of_constraints]).reshape(count, len(bound.contacts.block))
         rows = contact_changes(bound, q, v, a, X, start, changes, frames)
         out[0][:, :, bound.contacts.at], out[1][:, :, bound.contacts.at] = rows[..., :model.nv], rows[..., model.nv]
     return out
 
 
 def constraint_change(model: RobotModel, constraints: ConstraintSet, tangent: Tangent,
-                      shifts: Array | None) -> tuple[Array, Array]:
+                      shifts: Array) -> tuple[Array, Array]:
     """∂ of the packed constraints, and of the packed contacts."""
     bound = bound_to(model, constraints)
     C, contacts = bound.block, bound.contacts.block
     out, contact_out = np.zeros(len(C)), np.zeros(len(contacts))
-    given: dict[str, dict[str, Any]] = {what: dict(getattr(tangent, what)) for what in CONSTRAINTS}
+    left: dict[str, dict[str, Any]] = {what: dict(getattr(tangent, what)) for what in CONSTRAINTS}
     o, k = START, contact_block.START
     for name, item in zip(constraints.names, constraints.constraints, strict=True):
-        mine = {what: values.pop(name) for what, values in given.items() if name in values}
+        mine = {what: values.pop(name) for what, values in left.items() if name in values}
         if isinstance(item, RollingContact | SlidingContact):
             _frames_change(model, name, (item.first.link, item.second.link), mine, shifts, contacts, CONTACT_ENDS, k,
                            contact_out)
@@ -113,22 +109,22 @@ def constraint_change(model: RobotModel, constraints: ConstraintSet, tangent: Ta
             o += int(C[o + ITEM_SIZE])
         if mine:
             raise RbdError(f"tangent: constraint '{name}' has no {', '.join(mine)}")
-    for what, values in given.items():
+    for what, values in left.items():
         if values:
             raise unknown_name(f"constraint in {what}", next(iter(values)), constraints.names)
     return out, contact_out
 
 
-def _frames_change(model: RobotModel, name: str, ends: tuple[Any, Any], mine: dict[str, Any], shifts: Array | None,
-                   C: Array, at: tuple[tuple[int, int], tuple[int, int]], o: int, out: Array) -> None:
+def _frames_change(model: RobotModel, name: str, ends: tuple[Any, Any], mine: dict[str, Any], shifts: Array,
+                   C: Array, places: tuple[tuple[int, int], tuple[int, int]], o: int, out: Array) -> None:
     """∂ of the two frames of the record at o."""
-    for end, (R_at, p_at), what in zip(ends, at, CONSTRAINTS[:2], strict=True):
+    for end, (R_at, p_at), what in zip(ends, places, CONSTRAINTS[:2], strict=True):
         R, p = C[o + R_at:o + R_at + 9].reshape(3, 3), C[o + p_at:o + p_at + 3]
         dR, dp = np.zeros((3, 3)), np.zeros(3)
         if what in mine:
             x = finite(mine.pop(what), (6,), f"{what}['{name}']")
             dR, dp = dR + R @ so3.hat(x[:3]), dp + R @ x[3:]
-        if shifts is not None and end in model._body_by_name:
+        if end in model._body_by_name:
             x = shifts[model.body_index(end)]
             dR, dp = dR + so3.hat(x[:3]) @ R, dp + np.cross(x[:3], p) + x[3:]
         out[o + R_at:o + R_at + 9], out[o + p_at:o + p_at + 3] = dR.reshape(-1), dp
@@ -141,15 +137,15 @@ def _coupling_change(model: RobotModel, name: str, item: JointCoupling, tangent:
     terms = dict(mine.pop("terms", {}))
     mimics = {mimic.name: mimic for mimic in model.mimics}
     specs = {spec.name: spec for spec in model.description.joints}
-    at = o + FIRST_TERM
+    k = o + FIRST_TERM
     for joint in item.terms:
-        count = int(C[at + TERM_COUNT])
+        count = int(C[k + TERM_COUNT])
         if joint in terms:
             x = np.atleast_1d(np.asarray(terms.pop(joint)))
-            out[at + TERM_FIRST:at + TERM_FIRST + count] = finite(x, (count,), f"terms['{name}']['{joint}']")
+            out[k + TERM_FIRST:k + TERM_FIRST + count] = finite(x, (count,), f"terms['{name}']['{joint}']")
         if joint in mimics and tangent.mimics:
-            out[at + TERM_RATIO], out[at + TERM_OFFSET] = following(specs, joint, tangent.mimics)[2:]
-        at += TERM_FIRST + count
+            out[k + TERM_RATIO], out[k + TERM_OFFSET] = following(specs, joint, tangent.mimics)[2:]
+        k += TERM_FIRST + count
     if terms:
         raise unknown_name(f"joint in terms['{name}']", next(iter(terms)), item.terms)
 

@@ -1,4 +1,9 @@
-"""The compiled entry of all directional derivatives, and its callers for checked states and tangents."""
+"""Inverse, forward and hybrid dynamics along directions: an imaginary step through RNEA, and K's factors of M.
+
+∂ID is the imaginary part of K Table 2 on complex numbers, of states, models, wrenches all moved along the direction.
+Where accelerations are sought, `M_vv ∂q̈_v = ∂τ_v − ∂ID_v` at those that Table 3 or 4 gives, with the Î, U, Ψ that it
+leaves, as in the simplified runs of K §3.2: the same numbers as Tables 5 to 7. O(n) per direction.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -10,147 +15,126 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiled.assign import assign
+from ...compiled.door import where_suited
 from ...compiled.entry import entry
-from ...compiled.kernel import routine
-from ...dynamics.articulated import SIZE as FACTORS
-from ...dynamics.articulated import articulated_recursion
-from ...dynamics.friction import Friction, left_over
+from ...compiled.kernel import sweep
+from ...dynamics.articulated import _ETA_A, _U, SIZE as FACTORS
+from ...dynamics.articulated import articulated_accelerations, articulated_recursion
+from ...dynamics.constrained.recursion import simplified_runs
+from ...dynamics.friction import Friction, fitting
+from ...dynamics.inverse import SIZE, inverse_dynamics_recursion
 from ...dynamics.singular import wrenches_of
 from ...errors import RbdError
+from ...imaginary_step import STEP, step_numbers, step_state
 from ...model.block import (
-    HEADER, LINK_START, NODE, SHARED, all_finite, integer, node_count, rates_valid, size_q, size_v,
+    GRAVITY, SHARED, ZERO, all_finite, first_velocity, kind, node, node_count, put, rates_valid, size_q,
 )
 from ...model.configuration import positions_valid
 from ...model.inertia import Array
+from ...model.joint_kinds import dof
 from ...model.robot_model import RobotModel
-from ...model.state import States, finite_entry, node_wrenches, shaped
-from ...compiled.door import where_suited
-from .friction_records import friction_by, friction_change, friction_terms, not_asked
-from .parameters import HEAD, RECORD
-from .sweeps import (
-    CHANGE, FACTOR, MOTION, bodies, changes_outward, efforts_inward, gather_factors, left_inward, solution_outward,
-)
-from .tangent import Tangent, Tangents, state_changes
+from ...model.state import States, node_wrenches, shaped
+from .friction_change import friction_changes, friction_changes_entry
+from .tangent import STATE, Tangent, Tangents, state_changes
 
 
 NO_MASK = np.empty(0, dtype=np.bool_)
 NOTHING = np.empty(0)
-NO_RUBBING = np.empty((0, 5, 0))
+NO_LAW = np.empty((5, 0))
+NO_CHANGE = np.empty((0, 0))
 
 
-@routine
-def directional_states(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out):
-    """This many states, checked: 0, or −1 where the input is not what the model takes or the result is not finite, or
-    the singular node + 1.
+@sweep
+def residual_solution(B, still, q, k, mask, rest, work, out, effort):
+    """From residual changes of efforts, rest (nv), the accelerations, and efforts where the mask prescribes zero
+    accelerations, with the factors of `articulated_recursion` in W. still: B without gravity.
+    """
+    W, G, left, zeros = work
+    simplified_runs(B, q, k, mask, rest, 0, 1, W, G, left)
+    for i in range(node_count(B)):
+        w = FACTORS * i
+        put(W, w + _ETA_A, ZERO)    # and what velocities add: here is only what efforts do
+        put(W, w + _ETA_A + 3, ZERO)
+        for c in range(dof(kind(B, node(i)))):
+            W[w + _U + 8 * c + 7] = left[first_velocity(B, node(i)) + c]
+    articulated_accelerations(still, q, k, zeros, 0, (mask, zeros), W, out, effort)
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
+       "float64[:, :, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, :, ::1], "
+       "float64[:, :, ::1])", nogil=True)
+def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, law, rubs, out):
+    """Checked: 0, or −1 where the input is not what the model takes or the result is not finite, or the singular node
+    + 1.
 
     tau: empty for inverse dynamics; else with a mask hybrid dynamics (empty: forward dynamics; a is not looked at).
-    wrench, dwrench: per node, empty where there are none. X (directions, 4, states, nv): ∂q, ∂q̇, ∂q̈, ∂τ.
-    D (directions, …), empty where the model does not change. out: (directions, states, nv).
+    wrench (states, nodes, 6), flat; X (directions, 4, states, nv): ∂q, ∂q̇, ∂q̈, ∂τ; D and dwrench (directions, …): ∂ of
+    B and of wrench; law (5, 1 or nv) and rubs: friction and ∂ of it. All of these empty where there are none.
+    out: (directions, states, nv).
     """
-    nv = size_v(B)
+    directions, _, states, nv = X.shape
     nodes = node_count(B)
-    n = states * nv
     inverse = tau.shape[0] == 0
-    directions = out.shape[0] // max(n, 1)
-    if X.shape[0] != 4 * n * directions or not all_finite(X):
-        return -1
-    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
-            and (inverse or rates_valid(B, tau, states))):
-        return -1
-    model = HEAD + RECORD * nodes + integer(B, LINK_START) - HEADER - NODE * nodes
-    if D.shape[0] > 0 and D.shape[0] != directions * model:
-        return -1
     hybrid = mask.shape[0] > 0
-    factors = np.empty(FACTOR * nv)
-    work = np.empty((FACTORS + MOTION + CHANGE) * nodes + 3 * nv)
-    W, S, C = (work[:FACTORS * nodes], work[FACTORS * nodes:(FACTORS + MOTION) * nodes],
-               work[(FACTORS + MOTION) * nodes:-3 * nv])
-    Y, acc, effort = work[-3 * nv:-2 * nv], work[-2 * nv:-nv], work[-nv:]
+    if not (all_finite(X.reshape(-1)) and positions_valid(B, q, states) and rates_valid(B, v, states)
+            and rates_valid(B, a, states) and (inverse or (rates_valid(B, tau, states) and B[SHARED] == 0.0))):
+        return -1
+    given, acc, effort = np.empty(tau.shape[0]), np.empty(a.shape[0]), np.empty(a.shape[0])
+    assign(given, tau)
+    assign(acc, a)
+    rubbed = law.shape[1] > 0
+    friction = np.empty((directions if rubbed else 0, states, nv))
+    if rubbed:
+        friction_changes(law, rubs, v, X, effort, friction)
+        for i in range(given.shape[0]):
+            given[i] -= effort[i]
+    W = np.empty(0 if inverse else FACTORS * nodes)
+    still = B.copy()
+    put(still, GRAVITY, ZERO)
+    rest, solution, effort_change = np.empty(nv), np.empty(nv), np.empty(nv)
+    work = W, np.empty(6 * nodes), np.empty(nv), np.zeros(nv)
+    model = B.astype(np.complex128)
+    x = np.empty(size_q(B), dtype=np.complex128)
+    rates = np.empty(nv, dtype=np.complex128)
+    accelerations = np.empty(nv, dtype=np.complex128)
+    change = np.empty(nv, dtype=np.complex128)
+    load = np.empty(6 * nodes if wrench.shape[0] > 0 else 0, dtype=np.complex128)
+    U = np.empty(SIZE * nodes, dtype=np.complex128)
     for s in range(states):
-        k = s * size_q(B)
-        j = s * nv
-        rates = v[j:j + nv]
-        wrenches = (wrench, 6 * nodes * s)
-        if inverse:
-            assign(acc, a[j:j + nv])
-        else:
-            found = articulated_recursion(B, q[k:], 0, rates, tau[j:], 0, (mask, a[j:]), wrenches, W, acc, effort)
+        e = 6 * nodes * s
+        if not inverse:
+            found = articulated_recursion(B, q, s * size_q(B), v, given, s * nv, (mask, a), (wrench, e), W, acc, effort)
             if found != 0:
                 return found
-            gather_factors(B, W, factors)
-        bodies(B, q, k, rates, acc, 0, wrenches, S)
         for r in range(directions):
-            x = 4 * n * r + j
-            y = (x, x + n, x + 3 * n)
-            for c in range(nv):
-                Y[c] = X[x + 2 * n + c] if inverse or (hybrid and mask[c]) else 0.0
-            to = n * r + j
-            along = (X, y, Y, D, model * r)
-            changes_outward(B, q, k, rates, acc, 0, along, dwrench, 6 * nodes * (states * r + s), S, C)
-            if inverse:
-                out[to:to + nv] = 0.0
-                efforts_inward(B, q, k, acc, 0, along, S, C, out, to)
+            if D.shape[0] > 0:
+                step_numbers(B, 0, D[r], model)
+            if dwrench.shape[0] > 0:
+                step_numbers(wrench, e, dwrench[r, e:], load)
             else:
-                left_inward(B, q, k, acc, 0, mask, along, factors, S, C)
-                solution_outward(B, q, k, mask, factors, S, C, out, to)
-    return 0 if all_finite(out) else -1
-
-
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
-       "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
-def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out):
-    """As `directional_states`."""
-    return directional_states(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out)
-
-
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
-       "float64[::1], float64[:, ::1], float64[:, :, ::1], float64[::1])", nogil=True)
-def rubbing_entry(B, q, v, a, tau, mask, X, D, law, rubs, out):
-    """The same of one state with friction: law (5, 1) or (5, nv), ∂ of it rubs (directions, 5, nv; or empty)."""
-    nv = size_v(B)
-    directions = out.shape[0] // max(nv, 1)
-    inverse = tau.shape[0] == 0
-    none = np.empty(0)
-    if (B[SHARED] > 0.0 or v.shape[0] != nv or X.shape[0] != 4 * nv * directions or (tau.shape[0] != nv and not inverse)
-            or (law.shape[1] != 1 and law.shape[1] != nv) or (rubs.shape[0] != directions and rubs.shape[0] != 0)):
-        return -1
-    left = np.empty(tau.shape[0])
-    Y = X.copy()
-    change = np.empty(out.shape[0])
-    for c in range(nv):
-        effort, slope, by = friction_terms(law, c if law.shape[1] > 1 else 0, v[c])
-        if not inverse:
-            left[c] = tau[c] - effort
-        for r in range(directions):
-            x = slope * X[4 * nv * r + nv + c]
-            if rubs.shape[0] > 0:
-                x += friction_by(law, c if law.shape[1] > 1 else 0, by, rubs, r, c)
-            change[nv * r + c] = x
+                for i in range(load.shape[0]):
+                    load[i] = wrench[e + i]
+            step_state(B, (q, v, acc), s, X[r], (x, rates, accelerations))
             if not inverse:
-                Y[4 * nv * r + 3 * nv + c] -= x
-    found = directional_states(B, q, v, a, left, mask, none, Y, D, none, 1, out)
-    for r in range(directions):
-        for c in range(nv):
-            if inverse or (mask.shape[0] > 0 and mask[c]):
-                out[nv * r + c] += change[nv * r + c]
-    return found
-
-
-def rubbing_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
-                  friction: Friction) -> Array | None:
-    """∂ of one state by the compiled path; None if the input needs full validation."""
-    found: Array | None = where_suited(_rubbing, model, q, v, a, tau, mask, tangent, friction)
-    return found
-
-
-def _rubbing(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
-             friction: Friction) -> Array | None:
-    if tangent.block is not model._block or not tangent.alone:
-        return None
-    out = np.empty((tangent.count, model.nv))
-    found = rubbing_entry.call(model._block, q, v, a, tau, mask, tangent.changes, tangent.records, friction.packed,
-                               NO_RUBBING if tangent.friction is None else tangent.friction, out.reshape(-1))
-    return out if found == 0 and finite_entry.call(out.reshape(-1)) else None
+                for c in range(nv):
+                    if not (hybrid and mask[c]):
+                        accelerations[c] = acc[s * nv + c]
+            inverse_dynamics_recursion(model, x, 0, rates, accelerations, 0, load, 0, U, change)
+            for c in range(nv):
+                rest[c] = change[c].imag / STEP
+                if rubbed:
+                    rest[c] += friction[r, s, c]
+            if inverse:
+                assign(out[r, s], rest)
+                continue
+            for c in range(nv):
+                rest[c] = -rest[c]
+                if not (hybrid and mask[c]):
+                    rest[c] += X[r, 3, s, c]
+            residual_solution(B, still, q, s * size_q(B), mask, rest, work, solution, effort_change)
+            for c in range(nv):
+                out[r, s, c] = effort_change[c] if hybrid and mask[c] else solution[c]
+    return 0 if all_finite(out.reshape(-1)) else -1
 
 
 class Case(NamedTuple):
@@ -158,7 +142,7 @@ class Case(NamedTuple):
 
     given: States
     inputs: tuple[Array, ...]
-    changes: Array    # (count, 4, states, nv), flat
+    changes: Array    # (count, 4, states, nv)
     tangents: Tangents
     alone: bool    # one `Tangent` was given
 
@@ -167,42 +151,35 @@ class Case(NamedTuple):
         given = self.given
         return np.empty((self.tangents.count, *(() if given.batch is None else (given.batch,)), given.model.nv))
 
-    def rubbing(self, friction: Friction | None) -> Array | float:
-        """∂ of the effort of friction, directions first."""
+    def less(self, friction: Friction | None) -> Case:
+        """The same with efforts (the last inputs) and their change less friction."""
         if friction is None:
-            if self.tangents.friction is not None:
-                raise not_asked()
-            return 0.0
+            return self
         self.given.check_values()
-        v = self.inputs[1]
-        changes = self.changes.reshape(self.tangents.count, 4, *v.shape)
-        return friction_change(self.given.model, friction, self.tangents.friction, v, changes[:, 1])    # type: ignore
-
-    def less(self, friction: Friction | None) -> tuple[Case, Array | float]:
-        """Efforts (the last inputs) and their change minus friction; and ∂ of friction."""
-        change = self.rubbing(friction)
-        if friction is None:
-            return self, change
-        changes = np.array(self.changes).reshape(self.tangents.count, 4, *self.inputs[1].shape)
+        v, tau = self.inputs[1], self.inputs[-1]
+        changes, effort, change = np.array(self.changes), np.empty(v.size), np.empty(self.changes[:, 0].shape)
+        friction_changes_entry.call(fitting(self.tangents.model, friction).packed, self.tangents.friction,
+                                    v.reshape(-1), self.changes, effort, change)
         changes[:, 3] -= change
-        left = left_over(self.given.model, friction, self.inputs[1], self.inputs[-1])    # type: ignore[arg-type]
-        return self._replace(inputs=(*self.inputs[:-1], left), changes=changes.reshape(-1)), change
+        left, changes = self.given.finite(tau=tau - effort.reshape(v.shape), tangent=changes)
+        return self._replace(inputs=(*self.inputs[:-1], left), changes=changes)
 
     def state(self, row: int) -> Case:
         """One state of a batch, with the tangents at it."""
         given, tangents = self.given, copy(self.tangents)
-        changes = self.changes.reshape(tangents.count, 4, given.count, given.model.nv)[:, :, row].reshape(-1)
         tangents.tangents = tuple(replace(tangent, external_wrenches=wrenches_of(tangent.external_wrenches, row))
                                   for tangent in tangents.tangents)
         alone = States(given.model, given.names, tuple(x[row] for x in given.arrays), given.positions, None)
-        return self._replace(given=alone, inputs=tuple(x[row] for x in self.inputs), changes=changes, tangents=tangents)
+        return self._replace(given=alone, inputs=tuple(x[row] for x in self.inputs), tangents=tangents,
+                             changes=np.ascontiguousarray(self.changes[:, :, row:row + 1]))
 
     def result(self, out: Array) -> Array:
         """Without the axis of directions for one `Tangent`."""
         return out[0] if self.alone else out
 
 
-def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, q: Any, **rates: Any) -> Case:
+def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, friction: Friction | None, q: Any,
+         **rates: Any) -> Case:
     """Inputs and tangents, of one batch size."""
     alone = isinstance(tangent, Tangent)
     if isinstance(tangent, Tangents):
@@ -213,32 +190,47 @@ def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, q: 
         raise RbdError(f"tangent: expected a Tangent or several, got {type(tangent).__name__}")
     if tangents.block is not model._block:
         raise RbdError(f"tangent: these Tangents are of another model, '{tangents.model.name}'")
+    if friction is None and len(tangents.friction):
+        raise RbdError("tangent.friction: this call has no friction that could change: give "
+                       "friction=joint_friction(model)")
     count = 1 + len(rates)
     if tangents.changes is not None:
         given = shaped(model, positions={"q": q}, rates=rates)
         if given.batch is None:
             return Case(given, given.arrays, tangents.changes, tangents, alone)
     given = shaped(model, positions={"q": q}, rates=rates | state_changes(model, tangents.tangents))
-    changes = np.concatenate([array.reshape(-1) for array in given.arrays[count:]] or [np.empty(0)])
+    changes = np.array(given.arrays[count:]).reshape(tangents.count, len(STATE), given.count, model.nv)
     return Case(given, given.arrays[:count], changes, tangents, alone)
 
 
-def at_once(model: Any, q: Any, v: Any, a: Any, tau: Any, tangent: Any) -> Array | None:
-    """Result of the entry for one state and `Tangents` of this model; tau empty: inverse dynamics."""
-    if tangent.block is not model._block or (tau.shape[0] > 0 and model._block[SHARED] > 0.0):
+def at_once(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
+            friction: Friction | None) -> Array | None:
+    """Derivative at one state along `Tangents` of this model; None where the input needs full validation."""
+    derivative: Array | None = where_suited(_at_once, model, q, v, a, tau, mask, tangent, friction)
+    return derivative
+
+
+def _at_once(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
+             friction: Friction | None) -> Array | None:
+    if tangent.block is not model._block or (friction is None and len(tangent.friction)):
         return None
-    out = np.empty((tangent.count, model.nv))
-    found = directional_entry.call(model._block, q, v, a, tau, NO_MASK, NOTHING, tangent.quick, tangent.records,
-                                   NOTHING, 1, out.reshape(-1))
-    return out if found == 0 else None
+    out = np.empty((tangent.count, 1, model.nv))
+    refused = directional_entry.call(
+        tangent.start, q, v, a, tau, mask, NOTHING, tangent.quick, tangent.models, NO_CHANGE,
+        NO_LAW if friction is None else fitting(model, friction).packed, tangent.friction, out)
+    return out[:, 0] if refused == 0 else None
 
 
 def run(found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_], external_wrenches: Any,
-        out: Array) -> int:
+        friction: Friction | None, out: Array) -> int:
     """The entry's answer; inputs: q, v, a, tau (empty: inverse dynamics)."""
     given, tangents = found.given, found.tangents
     model: Any = given.model
+    wrench = node_wrenches(model, external_wrenches, given.batch)
+    changes = tangents.wrenches(external_wrenches, given.batch)
+    if len(changes) and not len(wrench):
+        wrench = np.zeros(changes.shape[1])
     return int(directional_entry.call(
-        model._block, *(x.reshape(-1) for x in inputs), mask, node_wrenches(model, external_wrenches, given.batch),
-        found.changes, tangents.records, tangents.wrenches(external_wrenches, given.batch), given.count,
-        out.reshape(-1)))
+        tangents.start, *(x.reshape(-1) for x in inputs), mask, wrench, found.changes, tangents.models, changes,
+        NO_LAW if friction is None else fitting(model, friction).packed, tangents.friction,
+        out.reshape(tangents.count, given.count, model.nv)))

@@ -12,8 +12,8 @@ from ...errors import RbdError
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import node_wrenches, not_a_model, shaped
-from .friction_records import friction_records
-from .records import parameter_records
+from .friction_change import friction_records
+from .model_change import ModelChange, changes_model
 
 STATE = ("q", "v", "a", "tau")
 
@@ -91,59 +91,58 @@ class Tangents:
                 raise RbdError(f"tangent: expected a Tangent or several, got {type(tangent).__name__}")
             _check_names(tangent)
         self.model, self.block, self.count = model, model._block, len(self.tangents)
-        found = [parameter_records(model, tangent) for tangent in self.tangents]
-        self.shifts = [shifts for _, shifts in found]
-        self.packed: tuple[Array, Array, Array, Array] | None = None    # of `bodies`, once asked for
-        sizes = {len(record) for record, _ in found}
-        self.records = np.empty(0)
-        if max(sizes, default=0):
-            still = np.zeros(max(sizes))
-            self.records = np.concatenate([record if len(record) else still for record, _ in found])
-        given = shaped(model, rates=state_changes(model, self.tangents))
-        given.check_values()
-        # (count, 4, nv) of one state, flat; None of a batch. Quick calls take it where no wrench or friction changes
-        self.changes = np.concatenate(given.flat) if given.batch is None and self.tangents else None
+        # ∂ of the packed model (count, …) from `start`, empty where no direction has any, and see `ModelChange`
+        self.start, self.models = self.block, np.empty((0, len(self.block)))
+        links = self.count, len(model.body_names)
+        self.inertias, self.shifts = np.zeros((*links, 10)), np.zeros((*links, 6))
+        changing = [i for i, tangent in enumerate(self.tangents) if changes_model(tangent)]
+        if changing:
+            self.start, self.models = np.array(self.block), np.zeros((self.count, len(self.block)))
+            for i in changing:
+                ModelChange(model, self.tangents[i], self.start, self.models[i], self.inertias[i], self.shifts[i])
+        states = shaped(model, rates=state_changes(model, self.tangents))
+        states.check_values()
+        self.changes = None    # of one state (count, 4, 1, nv)
+        if states.batch is None:
+            self.changes = np.array(states.arrays).reshape(self.count, len(STATE), 1, model.nv)
         self.friction = friction_records(model, self.tangents)
-        self.alone = all(tangent.external_wrenches is None for tangent in self.tangents)
-        self.quick = self.changes if self.alone and self.friction is None else None
+        # what calls of one state take, unless a wrench changes
+        self.quick = self.changes if all(tangent.external_wrenches is None for tangent in self.tangents) else None
 
     @classmethod
     def of_states(cls, model: RobotModel, count: int) -> Tangents:
         """This many directions along which only the caller's `Case` changes."""
         still = cls(model, ())
-        still.tangents, still.count, still.shifts = (Tangent(),) * count, count, [None] * count
+        still.tangents, still.count = (Tangent(),) * count, count
         return still
 
     def wrenches(self, external_wrenches: Any, batch: int | None) -> Array:
-        """∂ of the wrenches on nodes, flat, direction after direction; empty where none changes. What acts on a link
-        that is moved moves with it.
+        """∂ of the wrenches on nodes (count, …); empty where none changes. What acts on a link that is moved moves with
+        it.
         """
-        given = any(tangent.external_wrenches is not None for tangent in self.tangents)
-        moving = external_wrenches is not None and any(shift is not None for shift in self.shifts)
-        if not (given or moving):
-            return np.empty(0)
         size = (1 if batch is None else batch) * len(self.model._node_rows) * 6
-        parts = []
-        for tangent, shift in zip(self.tangents, self.shifts, strict=True):
-            part = np.zeros(size)
+        moving = external_wrenches is not None and self.shifts.any()
+        if self.quick is not None and not moving:
+            return np.empty((0, size))
+        total = np.zeros((self.count, size))
+        for change, tangent, shifts in zip(total, self.tangents, self.shifts, strict=True):
             if tangent.external_wrenches is not None:
-                part += node_wrenches(self.model, tangent.external_wrenches, batch)
-            if moving and shift is not None:
-                part += shifted_wrenches(self.model, external_wrenches, shift, batch)
-            parts.append(part)
-        return np.concatenate(parts)
+                change += node_wrenches(self.model, tangent.external_wrenches, batch)
+            if moving:
+                change += shifted_wrenches(self.model, external_wrenches, shifts, batch)
+        return total
 
 
 def _check_names(tangent: Tangent) -> None:
     """Raise `RbdError` for values that are not dictionaries."""
     for name in _BY_NAME:
-        given = getattr(tangent, name)
-        if type(given) is not dict and not isinstance(given, Mapping):
-            raise RbdError(f"tangent.{name}: expected a dictionary by name, got {type(given).__name__}")
+        changes = getattr(tangent, name)
+        if type(changes) is not dict and not isinstance(changes, Mapping):
+            raise RbdError(f"tangent.{name}: expected a dictionary by name, got {type(changes).__name__}")
     for name in ("friction", "terms"):
-        for key, given in getattr(tangent, name).items():
-            if not isinstance(given, Mapping):
-                raise RbdError(f"tangent.{name}['{key}']: expected a dictionary by name, got {type(given).__name__}")
+        for key, changes in getattr(tangent, name).items():
+            if not isinstance(changes, Mapping):
+                raise RbdError(f"tangent.{name}['{key}']: expected a dictionary by name, got {type(changes).__name__}")
 
 
 def state_changes(model: RobotModel, tangents: tuple[Tangent, ...]) -> dict[str, Any]:
@@ -161,16 +160,16 @@ def shifted_wrenches(model: RobotModel, wrenches: Any, shifts: Array, batch: int
     """∂ of the wrenches on nodes where links move by these twists (nb, 6) in the axes of their nodes."""
     nb = len(model.body_names)
     total = np.zeros((1 if batch is None else batch, len(model._node_rows), 6))
-    for at in np.flatnonzero(shifts.any(axis=1)):
-        name = model.body_names[at]
+    for link in np.flatnonzero(shifts.any(axis=1)):
+        name = model.body_names[link]
         if isinstance(wrenches, Mapping):
             if name not in wrenches:
                 continue
             one: Any = {name: wrenches[name]}
         else:
-            one = np.asarray(wrenches) * (np.arange(nb) == at)[:, None]
+            one = np.asarray(wrenches) * (np.arange(nb) == link)[:, None]
         f = node_wrenches(model, one, batch).reshape(total.shape)
-        w, u = shifts[at, :3], shifts[at, 3:]
+        w, u = shifts[link, :3], shifts[link, 3:]
         total[..., :3] += np.cross(w, f[..., :3]) + np.cross(u, f[..., 3:])
         total[..., 3:] += np.cross(w, f[..., 3:])
     return total.reshape(-1)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...compiled.kernel import kernel
-from ...dynamics.friction import Friction, fitting
-from ...errors import RbdError, unknown_name
+from ...compiled.entry import entry
+from ...compiled.kernel import kernel, routine
+from ...dynamics.friction import Friction
+from ...errors import unknown_name
 from ...model.inertia import Array, finite
 from ...model.robot_model import RobotModel
 
@@ -16,12 +17,12 @@ NAMES = tuple(field.name for field in fields(Friction))
 COULOMB, BREAKAWAY = NAMES.index("coulomb"), NAMES.index("breakaway")
 
 
-def friction_records(model: RobotModel, tangents: tuple[Any, ...]) -> Array | None:
-    """∂ of every parameter of each coordinate's friction (directions, 5, nv); NaN where a breakaway is not named. None
+def friction_records(model: RobotModel, tangents: tuple[Any, ...]) -> Array:
+    """∂ of every parameter of each coordinate's friction (directions, 5, nv); NaN where a breakaway is not named. Empty
     where no tangent names any.
     """
     if not any(tangent.friction for tangent in tangents):
-        return None
+        return np.empty((0, len(NAMES), model.nv))
     out = np.zeros((len(tangents), len(NAMES), model.nv))
     out[:, BREAKAWAY] = np.nan
     for record, tangent in zip(out, tangents, strict=True):
@@ -35,17 +36,6 @@ def friction_records(model: RobotModel, tangents: tuple[Any, ...]) -> Array | No
                 size = () if np.ndim(value) == 0 else (joint.nv,)
                 record[NAMES.index(what), joint.idx_v:joint.idx_v + joint.nv] = finite(
                     value, size, f"friction['{name}']['{what}']")
-    return out
-
-
-def friction_change(model: RobotModel, friction: Friction, records: Array | None, v: Array, dv: Array) -> Array:
-    """∂ of the effort of friction at v (…, nv), dv (directions, …, nv): of the shape of dv."""
-    law = fitting(model, friction)
-    out: Array = law.slope(v) * dv
-    if records is not None:
-        slopes = law.by_parameters(v)
-        for total, record in zip(out, records, strict=True):
-            total += np.sum([x * slope for x, slope in zip(followed(model, law, record), slopes, strict=True)], axis=0)
     return out
 
 
@@ -82,7 +72,25 @@ def friction_by(law, k, by, rubs, r, c):
             + by[4] * rubs[r, 4, c])
 
 
-def not_asked() -> RbdError:
-    """The error for friction that changes where none was given."""
-    return RbdError("tangent.friction: this call has no friction that could change: give "
-                    "friction=joint_friction(model)")
+@routine
+def friction_changes(law, rubs, v, X, effort, change):
+    """The effort of friction (states · nv) at rates v, and ∂ of it (directions, states, nv) along X (directions, 4,
+    states, nv) and along parameters of the law, rubs (directions, 5, nv; or none).
+    """
+    directions, _, states, nv = X.shape
+    for s in range(states):
+        for c in range(nv):
+            k = c if law.shape[1] > 1 else 0
+            effort[s * nv + c], slope, by = friction_terms(law, k, v[s * nv + c])
+            for r in range(directions):
+                x = slope * X[r, 1, s, c]
+                if rubs.shape[0] > 0:
+                    x += friction_by(law, k, by, rubs, r, c)
+                change[r, s, c] = x
+
+
+@entry("void(float64[:, ::1], float64[:, :, ::1], float64[::1], float64[:, :, :, ::1], float64[::1], "
+       "float64[:, :, ::1])", nogil=True)
+def friction_changes_entry(law, rubs, v, X, effort, change):
+    """As `friction_changes`."""
+    friction_changes(law, rubs, v, X, effort, change)
