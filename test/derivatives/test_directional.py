@@ -175,6 +175,48 @@ def test_a_screw_beside_its_joint_is_a_placement():
     assert_close(found, (values[0] - values[1]) / (2 * h), 1e-7)
 
 
+@pytest.mark.parametrize("along", [0.0, 1.0])
+def test_a_sliding_joint_that_begins_to_turn_is_a_helical_one_far_away(along):
+    """exp((ε w; z) q) turns by ε |w| q about an axis z × w / ε |w|² away, whose pitch is w·z / ε |w|²: of the joint,
+    and behind it of its link and the next joint. For w across the axis and beside it.
+    """
+    model = random_tree(9, ["revolute", "prismatic", "revolute"], rotors=False)    # a chain
+    q, v, a = random_state(model, 4)
+    spec = next(spec for spec in model.description.joints if spec.name == "joint1")
+    z = np.asarray(spec.axis) / np.linalg.norm(spec.axis)
+    w = np.cross(z, [0.3, -0.5, 0.8]) + along * z
+    h, values = 3e-4, []
+    for step in (h, -h):
+        size = h * np.linalg.norm(w)
+        far, pitch = np.cross(step * w, z) / size**2, step * w @ z / size**2
+        joints = []
+        for s in model.description.joints:
+            if s.name == "joint1":
+                s = dataclasses.replace(s, type="helical", axis=tuple(step * w / size), pitch=pitch,
+                                        position=s.position + s.rotation @ far, lower=None, upper=None)
+            elif s.parent == "link1":
+                s = dataclasses.replace(s, position=s.position - far)
+            joints.append(s)
+        bodies = dict(model.description.links)
+        old = bodies["link1"]
+        bodies["link1"] = rbd.Inertia(old.mass, old.com - far, old.matrix)
+        other = rbd.RobotModel.from_description(dataclasses.replace(
+            model.description, joints=tuple(joints), links=bodies))
+        rate = np.array([1.0, size, 1.0])
+        values.append((rate * rbd.inverse_dynamics(other, rate * q, rate * v, rate * a),
+                       rbd.body_accelerations(other, rate * q, rate * v, rate * a)[other.body_index("link2")],
+                       rbd.joint_wrenches(other, rate * q, rate * v, rate * a)[other.body_index("link2")]))
+    tangent = rbd.Tangent(screws={"joint1": np.r_[w, np.zeros(3)]})
+    found = rbd.inverse_dynamics_directional(model, q, v, a, tangent, bodies=True)
+    link = model.body_index("link2")
+    for part, more, less in zip((found.effort, found.body_accelerations[link], found.joint_wrenches[link]), *values,
+                                strict=True):
+        assert_close(part, (more - less) / (2 * h), 1e-6)
+    tau = rbd.inverse_dynamics(model, q, v, a)
+    change = np.linalg.solve(rbd.mass_matrix(model, q), -found.effort)
+    assert_close(rbd.forward_dynamics_directional(model, q, v, tau, tangent), change, 1e-11)
+
+
 @pytest.mark.skipif(not urdf_paths(), reason="example-robot-data is not installed")
 def test_mimic_joints():
     model = load("tiago_pro_description/tiago_pro", root="fixed", mimic="project")

@@ -7,7 +7,7 @@ from support.robots import assert_close, random_state
 from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.derivatives.friction_series import friction_series
+from rbd_ros.core.derivatives.time_derivatives import friction_series
 
 
 def rough(model, seed=1):

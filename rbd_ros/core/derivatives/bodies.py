@@ -52,18 +52,18 @@ class BodyDerivatives(NamedTuple):
 
 
 @kernel
-def put_column(out, at, stride, x, y):
-    """Add (x, y) to the six numbers at `at`, `at + stride`, …"""
+def put_column(out, start, stride, x, y):
+    """Add (x, y) to the six numbers at `start`, `start + stride`, …"""
     for r in range(3):
-        out[at + r * stride] += x[r]
-        out[at + (r + 3) * stride] += y[r]
+        out[start + r * stride] += x[r]
+        out[start + (r + 3) * stride] += y[r]
 
 
 @kernel
-def column_of(out, at, stride):
-    """The six numbers at `at`, `at + stride`, …, as two triples."""
-    return ((out[at], out[at + stride], out[at + 2 * stride]),
-            (out[at + 3 * stride], out[at + 4 * stride], out[at + 5 * stride]))
+def column_of(out, start, stride):
+    """The six numbers at `start`, `start + stride`, …, as two triples."""
+    return ((out[start], out[start + stride], out[start + 2 * stride]),
+            (out[start + 3 * stride], out[start + 4 * stride], out[start + 5 * stride]))
 
 
 @kernel
@@ -85,7 +85,7 @@ def wrench_change(m, c, J, motion, change):
 
 
 @sweep
-def link_columns(B, k, nv, r, work, links, out, at):
+def link_columns(B, k, nv, r, work, links, out, start):
     """Contribution of the link itself: ∂V, ∂V̇ in link axes, ∂F in world axes about O. k: its record; r: its row of
     `links`.
     """
@@ -134,12 +134,12 @@ def link_columns(B, k, nv, r, work, links, out, at):
             d_alpha, d_accel = to_origin(E, p, aa, al)
             N, F = wrench_change(m, c, J, motion, (d_omega, d_u, d_alpha, d_accel))
             F = rotate(E, F)
-            put_column(out, at + (_F + by) * size + T[2 * x], nv, add(rotate(E, N), cross(p, F)), F)
+            put_column(out, start + (_F + by) * size + T[2 * x], nv, add(rotate(E, N), cross(p, F)), F)
             if by == 0:    # accelerations without gravity
                 d_accel = add(d_accel, rotate_back(E, cross(g, sa)))
-            put_column(out, at + (_V + by) * size + T[2 * x], nv, rotate_back(R_l, d_omega),
+            put_column(out, start + (_V + by) * size + T[2 * x], nv, rotate_back(R_l, d_omega),
                        rotate_back(R_l, add(d_u, cross(d_omega, p_l))))
-            put_column(out, at + (_A + by) * size + T[2 * x], nv, rotate_back(R_l, d_alpha),
+            put_column(out, start + (_A + by) * size + T[2 * x], nv, rotate_back(R_l, d_alpha),
                        rotate_back(R_l, add(d_accel, cross(d_alpha, p_l))))
         x = T[2 * x + 1]
 
@@ -170,8 +170,8 @@ def own_wrench(B, k, r, work, links, wrench, e):
 
 
 @sweep
-def body_derivatives_recursion(B, links, state, wrench, e, work, G, out, at):
-    """One state: the nine results of every link to out[at:]. wrench[e:] per link, or empty; G: six numbers per link."""
+def body_derivatives_recursion(B, links, state, wrench, e, work, G, out, start):
+    """One state: the nine results of every link to out[start:]. wrench[e:] per link or empty; G: 6 numbers per link."""
     q, k, v, a, j = state
     W, L, T = work
     nv = size_v(B)
@@ -179,7 +179,7 @@ def body_derivatives_recursion(B, links, state, wrench, e, work, G, out, at):
     last = T.shape[0] - node_count(B)
     motion_sweep(B, q, k, v, j, a, j, True, (wrench[:0], 0), work)
     acceleration_columns(B, q, k, v, j, a, j, W, L)
-    out[at:at + RESULTS * count * 6 * nv] = 0.0 * B[0]
+    out[start:start + RESULTS * count * 6 * nv] = 0.0 * B[0]
     G[:] = 0.0 * B[0]
     size = count * 6 * nv
     O = (0.0 * B[0], 0.0 * B[0], 0.0 * B[0])
@@ -189,7 +189,7 @@ def body_derivatives_recursion(B, links, state, wrench, e, work, G, out, at):
         i = integer(links, ROW * r + INDEX)
         o = link_record(B, i)
         if integer(B, o + LINK_NODE) >= 0:
-            link_columns(B, o, nv, ROW * r, work, links, out, at + 6 * nv * i)
+            link_columns(B, o, nv, ROW * r, work, links, out, start + 6 * nv * i)
             N, F = own_wrench(B, o, ROW * r, work, links, wrench, e + 6 * i)
             put(G, 6 * i, N)
             put(G, 6 * i + 3, F)
@@ -198,10 +198,10 @@ def body_derivatives_recursion(B, links, state, wrench, e, work, G, out, at):
         o = link_record(B, i)
         h = integer(B, o + LINK_NODE)
         above = integer(links, ROW * r + ABOVE)
-        b = at + _F * size + 6 * nv * i
+        b = start + _F * size + 6 * nv * i
         if above >= 0:
             up = integer(links, ROW * above + INDEX)
-            to = at + _F * size + 6 * nv * up
+            to = start + _F * size + 6 * nv * up
             N = vector(G, 6 * i)
             F = vector(G, 6 * i + 3)
             put_add(G, 6 * up, N)
@@ -262,11 +262,11 @@ def body_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
         >>> rbd.body_derivatives(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).velocity.q.shape
         (4, 6, 2)
     """
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
-    out = given.empty(RESULTS, len(model.body_names), 6, model.nv)
-    if not body_derivatives_batch.call(model._block, link_tree(model), *given.flat,
-                                       link_wrenches(model, external_wrenches, given.batch), given.count,
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+    out = inputs.empty(RESULTS, len(model.body_names), 6, model.nv)
+    if not body_derivatives_batch.call(model._block, link_tree(model), *inputs.flat,
+                                       link_wrenches(model, external_wrenches, inputs.batch), inputs.count,
                                        out.reshape(-1)):
-        given.refuse(body_derivatives=out)
+        inputs.refuse(body_derivatives=out)
     parts = [out[..., i, :, :, :] for i in range(RESULTS)]
     return BodyDerivatives(Partials(*parts[_V:_A]), Partials(*parts[_A:_F]), Partials(*parts[_F:]))

@@ -87,7 +87,7 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
     n = node_count(B)
     z = zero(B, v, j)
     O = (z, z, z)
-    found = False
+    placed = False
     for i in range(n):
         o = node(i)
         w = NODE_SIZE * i
@@ -97,12 +97,12 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
             E_h = matrix(W, NODE_SIZE * h + R)
             p = add(rotate(E_h, p), vector(W, NODE_SIZE * h + P))
             E = compose(E_h, E)
-        if not found and B[o + MASS].real > 0.0:
-            found = True
+        if not placed and B[o + MASS].real > 0.0:
+            placed = True
             O = p
         put_matrix(W, w + R, E)
         put(W, w + P, p)
-    at = 0
+    index = 0
     last = T.shape[0] - n
     for i in range(n):
         o = node(i)
@@ -131,7 +131,7 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
             ratio = B[o + RATIO]
             sa = (ratio * E[2], ratio * E[5], ratio * E[8])
             sl = cross(p, sa)
-            put_pair(L, COLUMN * at + S, sa, sl)
+            put_pair(L, COLUMN * index + S, sa, sl)
             omega_r = scale(v[iv], sa)
             u_r = scale(v[iv], sl)
             if moving:
@@ -143,7 +143,7 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
             for c in range(dof(t)):
                 sa, sl = column(B, o, q, iq, c)
                 sa, sl = about_origin(E, p, (sa, sl))
-                put_pair(L, COLUMN * (at + c) + S, sa, sl)
+                put_pair(L, COLUMN * (index + c) + S, sa, sl)
                 omega_r = add(omega_r, scale(v[iv + c], sa))
                 u_r = add(u_r, scale(v[iv + c], sl))
                 if moving:
@@ -156,22 +156,22 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
         omega = add(omega_p, omega_r)
         u = add(u_p, u_r)
         if is_screw(t):    # ad_V s is Ψ̇, as s turns and slides along itself
-            l = COLUMN * at
+            l = COLUMN * index
             x, y = ad(omega_p, u_p, vector(L, l + S), vector(L, l + S + 3))
             put_pair(L, l + PSI, x, y)
             put_pair(L, l + XI, scale(2.0, x), scale(2.0, y))
             alpha = add(alpha, scale(v[iv], x))
             accel = add(accel, scale(v[iv], y))
-            T[2 * at] = iv - j
-            T[2 * at + 1] = before
-            before = at
-            at += 1
+            T[2 * index] = iv - j
+            T[2 * index + 1] = before
+            before = index
+            index += 1
         else:
             x, y = ad(omega, u, omega_r, u_r)
             alpha = add(alpha, x)
             accel = add(accel, y)
             for c in range(dof(t)):
-                l = COLUMN * at
+                l = COLUMN * index
                 sa = vector(L, l + S)
                 sl = vector(L, l + S + 3)
                 x, y = ad(omega_p, u_p, sa, sl)
@@ -184,10 +184,10 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
                     put_pair_add(L, l + PSI, x, y)
                     x, y = about_origin(E, p, xi)
                     put_pair_add(L, l + XI, x, y)
-                T[2 * at] = iv - j + c
-                T[2 * at + 1] = before
-                before = at
-                at += 1
+                T[2 * index] = iv - j + c
+                T[2 * index + 1] = before
+                before = index
+                index += 1
         put(W, w + OMEGA, omega)
         put(W, w + U, u)
         put(W, w + ALPHA, alpha)
@@ -242,14 +242,14 @@ def put_body(B, o, W, w, E, p, omega, u, alpha, accel, wrench, e):
 def acceleration_columns(B, q, k, v, j, a, x, W, L):
     """Ψ̈ of every column, from the accelerations in W; v[j:], a[x:]."""
     z = zero(B, v, j)
-    at = 0
+    index = 0
     for i in range(node_count(B)):
         o = node(i)
         t = kind(B, o)
         h = parent(B, o)
         b = NODE_SIZE * h
         for c in range(dof(t)):
-            l = COLUMN * at
+            l = COLUMN * index
             sa = vector(L, l + S)
             sl = vector(L, l + S + 3)
             if h < 0:
@@ -268,4 +268,4 @@ def acceleration_columns(B, q, k, v, j, a, x, W, L):
                 d, r = ad(vector(W, w + OMEGA), vector(W, w + U), sa, sl)
                 f, g = about_origin(E, p, rho)
                 put_pair_add(L, l + PSI2, add(f, d), add(g, r))
-            at += 1
+            index += 1

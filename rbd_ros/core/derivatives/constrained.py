@@ -25,7 +25,7 @@ from ..errors import RbdError
 from ..model.block import integer, node_count, size_q, size_v
 from ..model.constraint_block import ROWS, Bound
 from ..model.constraints import ConstraintSet, bound_to
-from ..imaginary_step import STEP, step_positions
+from ..imaginary_step import STEP, step_numbers, step_state
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
@@ -54,81 +54,69 @@ class ConstrainedInverseDerivatives(NamedTuple):
     multipliers_a: Array
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], "
-       "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1])", nogil=True)
-def constraint_slopes_entry(B, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_q):
-    """Per state: ∂(A a + Ȧq̇)/∂q and /∂v (m, nv), ∂(Aᵀλ)/∂q (nv, nv), ∂(A y)/∂q (m, nv)."""
-    nq = size_q(B)
+@entry("void(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], "
+       "float64[:, :, :, ::1], float64[:, :, :, ::1], float64[:, :, ::1])", nogil=True)
+def row_changes_entry(B, C, dB, dC, q, v, a, X, A_out, b_out):
+    """∂A (directions, states, m, nv) and ∂(A a + Ȧq̇) (directions, states, m) along X (directions, 4, states, nv), dB
+    and dC (directions, …, or empty: those of models and constraints).
+    """
     nv = size_v(B)
     rows = integer(C, ROWS)
-    complex_model = B.astype(np.complex128)
-    complex_rows = C.astype(np.complex128)
-    x = np.empty(nq, dtype=np.complex128)
+    model = B.astype(np.complex128)
+    constraints = C.astype(np.complex128)
+    x = np.empty(size_q(B), dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
     acc = np.empty(nv, dtype=np.complex128)
     A = np.empty(rows * nv, dtype=np.complex128)
     f = np.empty(rows, dtype=np.complex128)
     b = np.empty(rows, dtype=np.complex128)
     W = np.empty(SIZE * node_count(B), dtype=np.complex128)
-    state, no_users, values = (x, 0, rates, 0, acc, 0), (W[:0], 0), (A, f, b, 0)
     motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
-    for s in range(lam.shape[0]):
-        for i in range(nv):
-            rates[i] = v[s * nv + i]
-            acc[i] = a[s * nv + i]
-        for c in range(2 * nv):
-            d = c if c < nv else c - nv
-            step_positions(B, q, s * nq, c if c < nv else -1, x)
-            if c >= nv:
-                rates[d] += 1j * STEP
-            node_motion(complex_model, x, 0, rates, acc, 0, 2, W)
-            constraint_rows(complex_model, complex_rows, state, motion, no_users, 2, values)
-            if c >= nv:
-                rates[d] = v[s * nv + d]
-                for r in range(rows):
-                    bias_v[s, r, d] = b[r].imag / STEP
-                continue
-            for i in range(nv):
-                load_q[s, i, d] = 0.0
-            for r in range(rows):
-                bias_q[s, r, d] = b[r].imag / STEP
-                turn_q[s, r, d] = 0.0
-                for i in range(nv):
-                    slope = A[r * nv + i].imag / STEP
-                    load_q[s, i, d] += slope * lam[s, r]
-                    turn_q[s, r, d] += slope * y[s, i]
+    for r in range(X.shape[0]):
+        if dB.shape[0] > 0:
+            step_numbers(B, 0, dB[r], model)
+        if dC.shape[0] > 0:
+            step_numbers(C, 0, dC[r], constraints)
+        for s in range(X.shape[2]):
+            step_state(B, (q, v, a), s, X[r], (x, rates, acc))
+            node_motion(model, x, 0, rates, acc, 0, 2, W)
+            constraint_rows(model, constraints, (x, 0, rates, 0, acc, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
+            for i in range(rows):
+                b_out[r, s, i] = b[i].imag / STEP
+                for c in range(nv):
+                    A_out[r, s, i, c] = A[i * nv + c].imag / STEP
+
+
+def row_changes(bound: Bound, q: Array, v: Array, a: Array, X: Array, start: Array, dB: Array, dC: Array,
+                contacts: Array | None) -> tuple[Array, Array]:
+    """As the entry, of states whose arrays have a batch axis, contacts included, whose packed numbers change by
+    `contacts`.
+    """
+    if bound.users:
+        raise RbdError("derivatives of constrained dynamics: functions of a UserConstraint or "
+                       "NonholonomicConstraint do not tell how they change")
+    nv, X = bound.model.nv, np.ascontiguousarray(X)
+    dA, bias = np.empty((len(X), len(q), bound.size, nv)), np.empty((len(X), len(q), bound.size))
+    row_changes_entry.call(start, bound.block_alone, dB, dC, q.reshape(-1), v.reshape(-1), a.reshape(-1), X, dA, bias)
+    if bound.contacts.rows:
+        rows = contact_changes(bound, q, v, a, X, start, dB if len(dB) else None, contacts)
+        dA[:, :, bound.contacts.at], bias[:, :, bound.contacts.at] = rows[..., :nv], rows[..., nv]
+    return dA, bias
 
 
 def constraint_slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array, lam: Array,
                       y: Array) -> tuple[Array, ...]:
-    """As the entry, of states whose arrays have a batch axis."""
-    bound = bound_to(model, constraints)
-    if bound.users:
-        raise RbdError("derivatives of constrained dynamics: functions of a UserConstraint or "
-                       "NonholonomicConstraint do not tell how they change")
-    count, nv, m = len(q), model.nv, bound.size
-    out = (np.empty((count, m, nv)), np.empty((count, m, nv)), np.empty((count, nv, nv)), np.empty((count, m, nv)))
-    constraint_slopes_entry.call(model._block, bound.block_alone, q.reshape(-1), v.reshape(-1), a.reshape(-1),
-                                 np.ascontiguousarray(lam), np.ascontiguousarray(y), *out)
-    if bound.contacts.rows:
-        _contact_slopes(bound, (q, v, a), lam, y, out)
-    return out
-
-
-def _contact_slopes(bound: Bound, state: tuple[Array, Array, Array], lam: Array, y: Array,
-                    out: tuple[Array, ...]) -> None:
-    """The share of contacts in `constraint_slopes`."""
-    bias_q, bias_v, load_q, turn_q = out
-    count, nv, at = len(y), bound.model.nv, bound.contacts.at
+    """Of states whose arrays have a batch axis: ∂(A a + Ȧq̇)/∂q and /∂v (m, nv), ∂(Aᵀλ)/∂q (nv, nv), ∂(A y)/∂q (m, nv).
+    """
+    count, nv, none = len(q), model.nv, np.empty((0, 0))
     X = np.zeros((2, nv, 4, count, nv))
-    for d in range(nv):
-        X[0, d, 0, :, d] = X[1, d, 1, :, d] = 1.0
-    changes = contact_changes(bound, *state, X.reshape(2 * nv, 4, count, nv))
-    changes = changes.reshape(2, nv, count, len(at), nv + 2)
-    bias_q[:, at], bias_v[:, at] = (np.moveaxis(part, 0, -1) for part in changes[..., nv])
-    slopes = changes[0, ..., :nv]    # direction, state, row, column
-    load_q += np.einsum("dsri,sr->sid", slopes, lam[:, at])
-    turn_q[:, at] = np.einsum("dsri,si->srd", slopes, y)
+    for c in range(nv):
+        X[0, c, 0, :, c] = X[1, c, 1, :, c] = 1.0
+    dA, bias = row_changes(bound_to(model, constraints), q, v, a, X.reshape(2 * nv, 4, count, nv), model._block, none,
+                           none, None)
+    bias_q, bias_v = (np.moveaxis(part, 0, -1) for part in bias.reshape(2, nv, count, -1))
+    slopes = dA[:nv]    # coordinate, state, row, column
+    return bias_q, bias_v, np.einsum("csri,sr->sic", slopes, lam), np.einsum("csri,si->src", slopes, y)
 
 
 def _pinv(B: Array) -> Array:
@@ -157,10 +145,10 @@ def constrained_forward_dynamics_derivatives(
         >>> rbd.constrained_forward_dynamics_derivatives(model, loop, *np.zeros((3, 5))).acceleration_tau.shape
         (5, 5)
     """
-    given = states(model, positions={"q": q}, rates={"v": v, "tau": tau})
-    result = constrained_forward_dynamics(model, constraints, *given.arrays, external_wrenches=external_wrenches,
+    checked = states(model, positions={"q": q}, rates={"v": v, "tau": tau})
+    result = constrained_forward_dynamics(model, constraints, *checked.arrays, external_wrenches=external_wrenches,
                                           friction=friction)
-    q, v, tau, a, lam = (np.atleast_2d(x) for x in (*given.arrays, result.acceleration, result.multipliers))
+    q, v, tau, a, lam = (np.atleast_2d(x) for x in (*checked.arrays, result.acceleration, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
     by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches, friction=friction)
     At = np.swapaxes(A, -1, -2)
@@ -171,7 +159,7 @@ def constrained_forward_dynamics_derivatives(
     try:
         L = np.linalg.cholesky(by.a)
     except np.linalg.LinAlgError:
-        raise given.beyond_numbers() or RbdError(f"model '{model.name}': the mass matrix is singular") from None
+        raise checked.beyond_numbers() or RbdError(f"model '{model.name}': the mass matrix is singular") from None
     Z = np.linalg.solve(L, At)
     Z_inverse = _pinv(Z)
     null = np.eye(m) - A @ inverse_A    # dependent rows: which λ do not matter
@@ -185,10 +173,10 @@ def constrained_forward_dynamics_derivatives(
         change = np.linalg.solve(np.swapaxes(L, -1, -2), free - Z @ needed)
         least = np.swapaxes(inverse_A, -1, -2) @ (At @ -needed)    # without what Aᵀ does not see
         parts.append((change, least if turn is None else least + null @ turn))
-    flat = _shaped((parts[0][0], parts[1][0], parts[2][0], parts[0][1], parts[1][1], parts[2][1]), given.batch)
-    found = ConstrainedForwardDerivatives(*flat)
-    given.finite(**found._asdict())
-    return found
+    flat = _shaped((parts[0][0], parts[1][0], parts[2][0], parts[0][1], parts[1][1], parts[2][1]), checked.batch)
+    derivatives = ConstrainedForwardDerivatives(*flat)
+    checked.finite(**derivatives._asdict())
+    return derivatives
 
 
 def constrained_inverse_dynamics_derivatives(
@@ -208,11 +196,11 @@ def constrained_inverse_dynamics_derivatives(
         (5, 5)
     """
     mask = prescribed_mask(model, actuated)
-    given = states(model, positions={"q": q}, rates={"v": v, "a": a})
-    q, v, a = given.arrays
+    checked = states(model, positions={"q": q}, rates={"v": v, "a": a})
+    q, v, a = checked.arrays
     result = constrained_inverse_dynamics(model, constraints, q, v, a, mask, external_wrenches=external_wrenches,
                                           friction=friction)
-    if given.count and int(np.min(result.rank)) < constraints.size:
+    if checked.count and int(np.min(result.rank)) < constraints.size:
         raise RbdError(f"model '{model.name}': the multipliers are not unique (rank {int(np.min(result.rank))} of "
                        f"{constraints.size} constraints over passive coordinates): actuate fewer joints")
     q, v, a, lam = (np.atleast_2d(x) for x in (q, v, a, result.multipliers))
@@ -228,7 +216,7 @@ def constrained_inverse_dynamics_derivatives(
         effort[:, ~mask] = 0.0
         efforts.append(effort)
         multipliers.append(change)
-    flat = _shaped((*efforts, *multipliers), given.batch)
-    found = ConstrainedInverseDerivatives(*flat)
-    given.finite(**found._asdict())
-    return found
+    flat = _shaped((*efforts, *multipliers), checked.batch)
+    derivatives = ConstrainedInverseDerivatives(*flat)
+    checked.finite(**derivatives._asdict())
+    return derivatives

@@ -166,9 +166,9 @@ def forward_derivatives(B, q, k, v, tau, j, prescribed, wrenches, work, out):
     motion_sweep(B, q, k, v, j, x, 0, hybrid, wrenches, motion)
     mass_sweep(B, tau, j, mask, W, L, T, H, x)
     branches(B, T, mask, branch)
-    found = factor(nv, mask, branch, H)
-    if found != 0:
-        return found
+    singular = factor(nv, mask, branch, H)
+    if singular != 0:
+        return singular
     solve_vector(nv, mask, branch, H, x)
     accelerate(B, x, mask, W, L, T, H[nv * nv + 2 * nv:])
     acceleration_columns(B, q, k, v, j, x, 0, W, L)
@@ -198,10 +198,10 @@ def forward_derivatives_states(B, q, v, tau, prescribed, wrench, states, out):
     solution = (np.empty(RECORD * nv, np.int64), np.empty(nv * nv + 2 * nv + 6 * nodes), np.empty(nv * pitch(nv)))
     work = (motion, solution)
     for s in range(states):
-        found = forward_derivatives(B, q, s * size_q(B), v, tau, s * nv, prescribed, (wrench, 6 * nodes * s), work,
-                                    (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
-        if found != 0:
-            return found
+        singular = forward_derivatives(B, q, s * size_q(B), v, tau, s * nv, prescribed, (wrench, 6 * nodes * s), work,
+                                       (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
+        if singular != 0:
+            return singular
     return 0
 
 
@@ -229,10 +229,10 @@ def hybrid_derivatives_entry(B, q, v, a, tau, mask, work, by_q, by_v, by_given):
     marks = X[nv * pitch(nv):]
     T = marks[:2 * count + nodes].view(np.int64)
     branch = marks[2 * count + nodes:].view(np.int64)
-    found = forward_derivatives(B, q, 0, v, tau, 0, (mask, a), (B[:0], 0), ((work, L, T), (branch, H, X)),
-                                (by_q, by_v, by_given))
+    singular = forward_derivatives(B, q, 0, v, tau, 0, (mask, a), (B[:0], 0), ((work, L, T), (branch, H, X)),
+                                   (by_q, by_v, by_given))
     finite = all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_given.reshape(-1))
-    return found if found != 0 or finite else -1
+    return singular if singular != 0 or finite else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
@@ -242,8 +242,8 @@ def hybrid_derivatives_batch(B, q, v, a, tau, mask, wrench, states, out):
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
             and rates_valid(B, tau, states)):
         return -1
-    found = forward_derivatives_states(B, q, v, tau, (mask, a), wrench, states, out)
-    return found if found != 0 or all_finite(out.reshape(-1)) else -1
+    singular = forward_derivatives_states(B, q, v, tau, (mask, a), wrench, states, out)
+    return singular if singular != 0 or all_finite(out.reshape(-1)) else -1
 
 
 _NO_MASK = np.empty(0, dtype=np.bool_)
@@ -274,20 +274,20 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         return result    # type: ignore[no-any-return]
     if friction is not None:
         slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)
-        found: ForwardDerivatives = completed(
+        rubbed: ForwardDerivatives = completed(
             lambda: forward_dynamics_derivatives(model, q, v, less, external_wrenches),
             lambda bare: bare._replace(v=bare.v - bare.tau * slope))
-        return found
-    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
-    q, v, tau = given.flat
-    out = given.empty(3, model.nv, model.nv)
+        return rubbed
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
+    q, v, tau = inputs.flat
+    out = inputs.empty(3, model.nv, model.nv)
     result = ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
 
     def one(row: int) -> ForwardDerivatives:
-        q, v, tau = (x[row] for x in given.arrays)
+        q, v, tau = (x[row] for x in inputs.arrays)
         return forward_dynamics_derivatives(model, q, v, tau, wrenches_of(external_wrenches, row))
 
     solved(hybrid_derivatives_batch.call(
-        model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, given.batch), given.count,
-        out.reshape(3 * given.count, model.nv, model.nv)), given, singular_coordinate, (result, one), derivatives=out)
+        model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, inputs.batch), inputs.count,
+        out.reshape(3 * inputs.count, model.nv, model.nv)), inputs, singular_coordinate, (result, one), derivatives=out)
     return result

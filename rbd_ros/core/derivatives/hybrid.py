@@ -55,19 +55,19 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
     mask = prescribed_mask(model, prescribed)
     if friction is not None:
         slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)
-        found: HybridDerivatives = completed(
+        rubbed: HybridDerivatives = completed(
             lambda: hybrid_dynamics_derivatives(model, q, v, a, less, mask, external_wrenches),
             lambda bare: bare._replace(v=bare.v + np.where(mask, np.eye(model.nv), -bare.given) * slope))
-        return found
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
-    out = given.empty(3, model.nv, model.nv)
+        return rubbed
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
+    out = inputs.empty(3, model.nv, model.nv)
     result = HybridDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
 
     def one(row: int) -> HybridDerivatives:
-        q, v, a, tau = (x[row] for x in given.arrays)
+        q, v, a, tau = (x[row] for x in inputs.arrays)
         return hybrid_dynamics_derivatives(model, q, v, a, tau, mask, wrenches_of(external_wrenches, row))
 
     solved(hybrid_derivatives_batch.call(
-        model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
-        out.reshape(3 * given.count, model.nv, model.nv)), given, singular_coordinate, (result, one), derivatives=out)
+        model._block, *inputs.flat, mask, node_wrenches(model, external_wrenches, inputs.batch), inputs.count,
+        out.reshape(3 * inputs.count, model.nv, model.nv)), inputs, singular_coordinate, (result, one), derivatives=out)
     return result

@@ -216,11 +216,11 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     if friction is not None:
         bare = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
         return bare._replace(v=bare.v + np.eye(model.nv) * friction_slope(model, friction, v)[..., None, :])
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv
-    out = given.empty(3, nv, nv)
+    out = inputs.empty(3, nv, nv)
     if not inverse_derivatives_batch.call(
-            model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch), given.count,
-            out.reshape(3 * given.count, nv, nv)):
-        given.refuse(derivatives=out)
+            model._block, *inputs.flat, node_wrenches(model, external_wrenches, inputs.batch), inputs.count,
+            out.reshape(3 * inputs.count, nv, nv)):
+        inputs.refuse(derivatives=out)
     return InverseDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])

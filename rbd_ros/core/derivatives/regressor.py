@@ -27,25 +27,25 @@ PARAMETERS = 10
 
 
 @kernel
-def add_row(out, at, x, u, omega, alpha, accel):
+def add_row(out, to, x, u, omega, alpha, accel):
     """Add the power along the twist (x, u) of the wrench that each parameter of a body with this motion takes."""
-    out[at] += dot(u, accel)
-    put_add(out, at + 1, add(add(cross(accel, x), cross(u, alpha)), cross(omega, cross(omega, u))))
+    out[to] += dot(u, accel)
+    put_add(out, to + 1, add(add(cross(accel, x), cross(u, alpha)), cross(omega, cross(omega, u))))
     t = cross(x, omega)
-    out[at + 4] += x[0] * alpha[0] + t[0] * omega[0]
-    out[at + 5] += x[0] * alpha[1] + x[1] * alpha[0] + t[0] * omega[1] + t[1] * omega[0]
-    out[at + 6] += x[1] * alpha[1] + t[1] * omega[1]
-    out[at + 7] += x[0] * alpha[2] + x[2] * alpha[0] + t[0] * omega[2] + t[2] * omega[0]
-    out[at + 8] += x[1] * alpha[2] + x[2] * alpha[1] + t[1] * omega[2] + t[2] * omega[1]
-    out[at + 9] += x[2] * alpha[2] + t[2] * omega[2]
+    out[to + 4] += x[0] * alpha[0] + t[0] * omega[0]
+    out[to + 5] += x[0] * alpha[1] + x[1] * alpha[0] + t[0] * omega[1] + t[1] * omega[0]
+    out[to + 6] += x[1] * alpha[1] + t[1] * omega[1]
+    out[to + 7] += x[0] * alpha[2] + x[2] * alpha[0] + t[0] * omega[2] + t[2] * omega[0]
+    out[to + 8] += x[1] * alpha[2] + x[2] * alpha[1] + t[1] * omega[2] + t[2] * omega[1]
+    out[to + 9] += x[2] * alpha[2] + t[2] * omega[2]
 
 
 @sweep
-def regressor_rows(B, q, k, W, out, at):
-    """From the motion in W: efforts per parameter, nv × (10 · links) to out[at:]."""
+def regressor_rows(B, q, k, W, out, to):
+    """From the motion in W: efforts per parameter, nv × (10 · links) to out[to:]."""
     links = integer(B, LINKS)
     for i in range(size_v(B) * PARAMETERS * links):
-        out[at + i] = 0.0
+        out[to + i] = 0.0
     for i in range(links):
         o = integer(B, LINK_START) + LINK * i
         n = integer(B, o + LINK_NODE)
@@ -72,7 +72,7 @@ def regressor_rows(B, q, k, W, out, at):
                 sa, sl = column(B, o, q, k + first_position(B, o), c)
                 sa = rotate(R, sa)
                 sl = add(rotate(R, sl), cross(sa, arm))
-                add_row(out, at + ((first_velocity(B, o) + c) * links + i) * PARAMETERS, rotate_back(E, sa),
+                add_row(out, to + ((first_velocity(B, o) + c) * links + i) * PARAMETERS, rotate_back(E, sa),
                         rotate_back(E, sl), omega, alpha, accel)
             j = parent(B, o)
 
@@ -112,8 +112,8 @@ def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     """
     if (regressor := _door(model, q, v, a)) is not None:
         return regressor    # type: ignore[no-any-return]
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
-    out = given.empty(model.nv, PARAMETERS * len(model.body_names))
-    if not regressor_entry.call(model._block, *given.flat, given.count, model._work, out.reshape(-1)):
-        given.refuse(regressor=out)
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+    out = inputs.empty(model.nv, PARAMETERS * len(model.body_names))
+    if not regressor_entry.call(model._block, *inputs.flat, inputs.count, model._work, out.reshape(-1)):
+        inputs.refuse(regressor=out)
     return out

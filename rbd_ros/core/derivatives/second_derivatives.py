@@ -58,7 +58,7 @@ def second_derivatives_entry(B, q, v, a, states, out):
         for i in range(nv):
             rates[i] = v[s * nv + i]
             accelerations[i] = a[s * nv + i]
-        at = 4 * cube * s
+        start = 4 * cube * s
         for step in range(2 * nv):    # by q, then by v
             by_q = step < nv
             c = step if by_q else step - nv
@@ -70,11 +70,11 @@ def second_derivatives_entry(B, q, v, a, states, out):
             for i in range(nv):
                 for j in range(nv):
                     if by_q:
-                        out[at + i * square + j * nv + c] = D[0, i, j].imag / STEP
-                        out[at + cube + i * square + c * nv + j] = D[1, i, j].imag / STEP
-                        out[at + 3 * cube + i * square + j * nv + c] = D[2, i, j].imag / STEP
+                        out[start + i * square + j * nv + c] = D[0, i, j].imag / STEP
+                        out[start + cube + i * square + c * nv + j] = D[1, i, j].imag / STEP
+                        out[start + 3 * cube + i * square + j * nv + c] = D[2, i, j].imag / STEP
                     else:
-                        out[at + 2 * cube + i * square + j * nv + c] = D[1, i, j].imag / STEP
+                        out[start + 2 * cube + i * square + j * nv + c] = D[1, i, j].imag / STEP
     return all_finite(out)
 
 
@@ -91,9 +91,9 @@ def inverse_dynamics_second_derivatives(model: RobotModel, q: ArrayLike, v: Arra
         >>> rbd.inverse_dynamics_second_derivatives(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).qq.shape
         (2, 2, 2)
     """
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv
-    out = given.empty(4, nv, nv, nv)
-    if not second_derivatives_entry.call(model._block, *given.flat, given.count, out.reshape(-1)):
-        given.refuse(second_derivatives=out)
+    out = inputs.empty(4, nv, nv, nv)
+    if not second_derivatives_entry.call(model._block, *inputs.flat, inputs.count, out.reshape(-1)):
+        inputs.refuse(second_derivatives=out)
     return SecondDerivatives(*(out[..., i, :, :, :] for i in range(4)))

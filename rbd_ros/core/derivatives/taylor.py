@@ -128,9 +128,9 @@ def set_matrix(W, U, K, J, A):
 @sweep
 def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
     """From coefficient m of the joint's rate: w_m, U_{m+1}, d_{m+1} of the node at w with parent at x (−1: none)."""
-    at = series(top)
-    U, K, D = at.U, at.UJ, at.d
-    S, L, P, V = at.s, at.l, at.above, at.w
+    places = series(top)
+    U, K, D = places.U, places.UJ, places.d
+    S, L, P, V = places.s, places.l, places.above, places.w
     nv = size_v(B)
     z = 0.0 * W[w]
     if varies(kind(B, o)):
@@ -157,8 +157,8 @@ def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
 def taylor_start(B, q, k, v, top, W):
     """Order 0 of every node: poses at q[k:], angular velocity. v: coefficient after coefficient, nv each."""
     n = node_count(B)
-    at = series(top)
-    U, K, D = at.U, at.UJ, at.d
+    places = series(top)
+    U, K, D = places.U, places.UJ, places.d
     size = node_size(top)
     record = n * size
     z = 0.0 * B[0]
@@ -185,9 +185,9 @@ def taylor_order(B, q, k, v, wrench, e, orders, order, top, W, tau):
     """
     n = node_count(B)
     nv = size_v(B)
-    at = series(top)
-    U, K, D = at.U, at.UJ, at.d
-    A, N, F = at.a, at.n, at.f
+    places = series(top)
+    U, K, D = places.U, places.UJ, places.d
+    A, N, F = places.a, places.n, places.f
     size = node_size(top)
     factor = (order + 1.0) * (order + 2.0)
     for i in range(n):

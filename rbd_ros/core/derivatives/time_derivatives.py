@@ -25,7 +25,6 @@ from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, numbered, shaped, states
 from ..compiled.door import Call, Way, door
 from ..compiled.workspace import ONE_STATE
-from .friction_series import friction_series
 from .second_time_derivatives import SIZE, second_order_recursion
 from .taylor import taylor_order, taylor_start, workspace_size
 
@@ -33,10 +32,10 @@ from .taylor import taylor_order, taylor_start, workspace_size
 @kernel
 def has_varying(B):
     """Whether S of a joint depends on q, which `second_time_derivatives` does not support."""
-    found = False
+    varying = False
     for i in range(node_count(B)):
-        found |= varies(kind(B, node(i)))
-    return found
+        varying |= varies(kind(B, node(i)))
+    return varying
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
@@ -166,9 +165,9 @@ def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, ou
                     return INDEFINITE
                 assign(y, rest)
             else:
-                found = articulated_recursion(still, q, s * nq, zeros, rest, 0, none, (W2[:0], 0), W2, y, y)
-                if found != 0:
-                    return found
+                singular = articulated_recursion(still, q, s * nq, zeros, rest, 0, none, (W2[:0], 0), W2, y, y)
+                if singular != 0:
+                    return singular
             for i in range(nv):
                 x[(m + 1) * nv + i] = y[i] / (m + 1.0)
                 out[(s * (top + 1) + m) * nv + i] = scale * y[i]
@@ -216,17 +215,17 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
         return tau    # type: ignore[no-any-return]
     if friction is not None:
         bare = inverse_dynamics_time_derivatives(model, q, v, a, *higher, external_wrenches=external_wrenches)
-        given = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
-        rubbed = friction_series(fitting(model, friction), given.arrays[1:-1])
-        return given.finite(effort=bare + np.moveaxis(rubbed, 0, -2))[0]
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
+        inputs = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
+        rubbed = friction_series(fitting(model, friction), inputs.arrays[1:-1])
+        return inputs.finite(effort=bare + np.moveaxis(rubbed, 0, -2))[0]
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
     count = 1 + len(higher)
-    out = given.empty(count, model.nv)
-    wrench, orders = wrench_series(model, external_wrenches, given.batch, count)
-    rates = np.stack(given.arrays[1:], axis=-2).reshape(-1)
-    if not inverse_time_derivatives_batch.call(model._block, given.flat[0], rates, wrench, orders, count - 1,
-                                               given.count, out.reshape(-1)):
-        given.refuse(effort=out)
+    out = inputs.empty(count, model.nv)
+    wrench, orders = wrench_series(model, external_wrenches, inputs.batch, count)
+    rates = np.stack(inputs.arrays[1:], axis=-2).reshape(-1)
+    if not inverse_time_derivatives_batch.call(model._block, inputs.flat[0], rates, wrench, orders, count - 1,
+                                               inputs.count, out.reshape(-1)):
+        inputs.refuse(effort=out)
     return out
 
 
@@ -246,44 +245,45 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
         return a    # type: ignore[no-any-return]
     if friction is not None:
         return _under_friction(model, (q, v, tau, *higher), external_wrenches, fitting(model, friction))
-    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau, **numbered(higher)})
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau, **numbered(higher)})
     count = 1 + len(higher)
-    out = given.empty(count, model.nv)
-    wrench, orders = wrench_series(model, external_wrenches, given.batch, count)
-    efforts = np.stack(given.arrays[2:], axis=-2).reshape(-1)
-    found = forward_time_derivatives_batch.call(model._block, *given.flat[:2], efforts, wrench, orders, count - 1,
-                                                given.count, out.reshape(-1))
+    out = inputs.empty(count, model.nv)
+    wrench, orders = wrench_series(model, external_wrenches, inputs.batch, count)
+    efforts = np.stack(inputs.arrays[2:], axis=-2).reshape(-1)
+    singular = forward_time_derivatives_batch.call(model._block, *inputs.flat[:2], efforts, wrench, orders, count - 1,
+                                                   inputs.count, out.reshape(-1))
 
     def one(row: int) -> Array:
-        return forward_dynamics_time_derivatives(model, *(x[row] for x in given.arrays),
+        return forward_dynamics_time_derivatives(model, *(x[row] for x in inputs.arrays),
                                                  external_wrenches=_series_of(external_wrenches, row))
 
-    solved(found, given, rows=(out, one), acceleration=out)
+    solved(singular, inputs, rows=(out, one), acceleration=out)
     return out
 
 
 def _under_friction(model: RobotModel, inputs: Sequence[ArrayLike], wrenches: Any, law: Friction) -> Array:
     """`forward_dynamics_time_derivatives` under what friction leaves of τ, τ̇, …; inputs: q, v, τ, τ̇, …."""
-    given = states(model, positions={"q": inputs[0]}, rates={"v": inputs[1], "tau": inputs[2], **numbered(inputs[3:])})
-    q, v, *efforts = given.arrays
+    checked = states(model, positions={"q": inputs[0]},
+                     rates={"v": inputs[1], "tau": inputs[2], **numbered(inputs[3:])})
+    q, v, *efforts = checked.arrays
     rates, left = [v], []
-    found = given.empty(len(efforts), model.nv)
+    derivatives = checked.empty(len(efforts), model.nv)
 
     def one(row: int) -> Array:
-        return _under_friction(model, [x[row] for x in given.arrays], _series_of(wrenches, row), law)
+        return _under_friction(model, [x[row] for x in checked.arrays], _series_of(wrenches, row), law)
 
     try:
         for effort in efforts:
             with np.errstate(over="ignore", invalid="ignore"):
                 left.append(effort - friction_series(law, rates)[-1])
-            given.finite(tau=left[-1])
-            found = forward_dynamics_time_derivatives(model, q, v, *left, external_wrenches=wrenches)
-            rates.append(found[..., -1, :])
+            checked.finite(tau=left[-1])
+            derivatives = forward_dynamics_time_derivatives(model, q, v, *left, external_wrenches=wrenches)
+            rates.append(derivatives[..., -1, :])
     except SingularMassMatrix:
-        if given.batch is not None:
-            by_rows(given, given.empty(len(efforts), model.nv), one)
+        if checked.batch is not None:
+            by_rows(checked, checked.empty(len(efforts), model.nv), one)
         raise
-    return found
+    return derivatives
 
 
 def _series_of(wrenches: Any, row: int) -> list[Any]:
@@ -303,3 +303,36 @@ def wrench_series(model: RobotModel, wrenches: Any, batch: int | None, count: in
         if flat.size and m < count:
             out[:, m] = flat.reshape(states, -1) / factorial(m)
     return out.reshape(-1), out.shape[1]
+
+
+def friction_series(law: Friction, rates: Sequence[Array]) -> Array:
+    """τ_f, τ̇_f, τ̈_f, … (K, …, n) of `law` for K rates: v, a, jerk, … (…, n) each.
+
+    With u = v/s and w = (v/v_s)², t = tanh u, p = 1 − t² and e = exp(−w) satisfy t' = p u', p' = −2 t p u' and
+    e' = −e w', so their coefficients follow from each other order by order.
+    """
+    x = [rate / factorial(k) for k, rate in enumerate(rates)]
+    u = [each / law.smoothing for each in x]
+    z = [each / law.stribeck_velocity for each in x]
+    far = np.exp(-2.0 * np.abs(u[0]))
+    t, p = [np.tanh(u[0])], [4.0 * far / (1.0 + far) ** 2]    # 1 − t² without loss of digits
+    w, e = [z[0] * z[0]], [np.exp(-z[0] * z[0])]
+    for k in range(1, len(x)):
+        product = [_coefficient(t, p, m) for m in range(k)]
+        w.append(_coefficient(z, z, k))
+        t.append(_following(u, p, k))
+        p.append(-2.0 * _following(u, product, k))
+        e.append(-_following(w, e, k))
+    level = [(law.breakaway - law.coulomb) * each for each in e]
+    level[0] = law.coulomb + level[0]
+    return np.stack([factorial(k) * (law.damping * x[k] + _coefficient(level, t, k)) for k in range(len(x))])
+
+
+def _following(x: Sequence[Array], y: Sequence[Array], k: int) -> Array:
+    """Coefficient k of a function whose derivative is y x'."""
+    return np.asarray(sum(j * x[j] * y[k - j] for j in range(1, k + 1)) / k)
+
+
+def _coefficient(one: Sequence[Array], other: Sequence[Array], k: int) -> Array:
+    """Coefficient k of a product."""
+    return np.asarray(sum(one[j] * other[k - j] for j in range(k + 1)))

@@ -86,8 +86,8 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
 
 def of_bodies(asked: Case, a: Array, da: Array, external_wrenches: Any) -> tuple[Array, Array]:
     """∂V̇ and ∂F of all links at accelerations a (…, nv) that change by da (directions, …, nv)."""
-    given, tangents = asked.given, asked.tangents
-    model: Any = given.model
+    states, tangents = asked.states, asked.tangents
+    model: Any = states.model
     count, nb = tangents.count, len(model.body_names)
     q, v = (x.reshape(-1) for x in asked.inputs[:2])
     X = np.array(asked.changes)
@@ -96,17 +96,17 @@ def of_bodies(asked: Case, a: Array, da: Array, external_wrenches: Any) -> tuple
     links = np.zeros((count, len(tree)))
     records = links.reshape(count, len(tree) // ROW, ROW)
     records[:, :, MASS:] = tangents.inertias[:, tree.reshape(-1, ROW)[:, INDEX].astype(int)]
-    each = [link_wrenches(model, tangent.external_wrenches, given.batch) for tangent in tangents.tangents]
-    load = link_wrenches(model, external_wrenches, given.batch)
+    each = [link_wrenches(model, tangent.external_wrenches, states.batch) for tangent in tangents.tangents]
+    load = link_wrenches(model, external_wrenches, states.batch)
     changes = np.zeros((count, 0))
     if len(load) or any(len(change) for change in each):
-        none = np.zeros(given.count * nb * 6)
+        none = np.zeros(states.count * nb * 6)
         load = load if len(load) else none
         changes = np.array([change if len(change) else none for change in each]).reshape(count, -1)
-    out = np.empty((2, count, given.count, 6 * nb))
+    out = np.empty((2, count, states.count, 6 * nb))
     bodies_entry.call(tangents.start, tree, tangents.models, links, q, v, a.reshape(-1), X, load, changes, out[0],
                       out[1])
-    shape = (count, nb, 6) if given.batch is None else (count, given.count, nb, 6)
-    accelerations, wrenches = given.finite(body_accelerations=out[0].reshape(shape),
+    shape = (count, nb, 6) if states.batch is None else (count, states.count, nb, 6)
+    accelerations, wrenches = states.finite(body_accelerations=out[0].reshape(shape),
                                            joint_wrenches=out[1].reshape(shape))
     return asked.result(accelerations), asked.result(wrenches)

@@ -24,7 +24,7 @@ from ...model.constraints import ConstraintSet, bound_to
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from .forward import sought
-from .rows import row_changes
+from .rows import directional_rows
 from .run import NO_MASK, NOTHING, Case, case, run
 from .tangent import Tangent, Tangents
 
@@ -133,7 +133,7 @@ def constrained_inverse_dynamics_directional(
         external_wrenches=external_wrenches, friction=friction, check_acceleration=check_acceleration)
     out = asked.empty()
     if run(asked, (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
-        asked.given.refuse(derivative=out)
+        asked.states.refuse(derivative=out)
     states = _States(asked, constraints, (q, v, a, v), result.multipliers, NO_MASK, external_wrenches)
     A, dA = states.A, states.dA
     scale = np.linalg.norm(A, axis=(-2, -1))
@@ -175,7 +175,7 @@ class _States:
     def __init__(self, asked: Case, constraints: ConstraintSet, inputs: tuple[Array, ...], lam: Array,
                  mask: NDArray[np.bool_], wrenches: Any) -> None:
         self.asked, self.inputs, self.mask, self.wrenches = asked, inputs, mask, wrenches
-        model: Any = asked.given.model
+        model: Any = asked.states.model
         self.model = model
         q, v, a, _ = (np.atleast_2d(x) for x in inputs)
         self.lam = np.atleast_2d(lam)
@@ -183,10 +183,10 @@ class _States:
         prescribed = np.array(self.changes)
         if len(mask):
             prescribed[:, 2] *= mask
-        elif asked.given.names[2:3] == ("tau",):
+        elif asked.states.names[2:3] == ("tau",):
             prescribed[:, 2] = 0.0
         self.A = evaluate(model, constraints, q, v, a, 1).jacobian
-        self.dA, self.bias = row_changes(model, constraints, asked.tangents, q, v, a, prescribed)
+        self.dA, self.bias = directional_rows(model, constraints, asked.tangents, q, v, a, prescribed)
 
     def solve(self) -> tuple[Array, Array, Array]:
         """∂ of accelerations, efforts and multipliers, where accelerations and other efforts are given."""
@@ -217,7 +217,7 @@ class _States:
                 gram = U.T @ A_free[s] @ Y[s] @ U
                 lam[:, s] = -np.linalg.solve(gram, U.T @ needed[:, s].T).T @ U.T
         except np.linalg.LinAlgError as error:
-            raise asked.given.beyond_numbers() or RbdError(
+            raise asked.states.beyond_numbers() or RbdError(
                 f"derivatives of constrained dynamics: {error}: the state is beyond what floating point numbers hold"
             ) from None
         x = x + _times(Y, lam)
@@ -230,8 +230,8 @@ class _States:
 
     def shaped(self, *parts: Array) -> list[Array]:
         """As the caller gave states and directions."""
-        if self.asked.given.batch is None:
+        if self.asked.states.batch is None:
             parts = tuple(part[:, 0] for part in parts)
         names = {f"derivative[{i}]": part for i, part in enumerate(parts)}
-        self.asked.given.finite(**names)
+        self.asked.states.finite(**names)
         return [self.asked.result(part) for part in parts]

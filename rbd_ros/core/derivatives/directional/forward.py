@@ -98,7 +98,7 @@ def by_states(model: RobotModel, asked: Case, inputs: tuple[Array, ...], mask: N
     try:
         return sought(model, asked, inputs, mask, external_wrenches, friction)
     except SingularMassMatrix:
-        if asked.given.batch is None:
+        if asked.states.batch is None:
             raise
 
     def one(row: int) -> Array:
@@ -107,7 +107,7 @@ def by_states(model: RobotModel, asked: Case, inputs: tuple[Array, ...], mask: N
 
     out = asked.empty()
     try:
-        by_rows(asked.given, np.moveaxis(out, 1, 0), one)
+        by_rows(asked.states, np.moveaxis(out, 1, 0), one)
     except SingularMassMatrix as error:
         error.result = asked.result(out)
         raise
@@ -119,9 +119,9 @@ def sought(model: RobotModel, asked: Case, inputs: tuple[Array, ...], mask: NDAr
     """∂ of what is sought, directions first; inputs: q, v, a, tau."""
     out = asked.empty()
     if not model.mimics:
-        solved(run(asked, inputs, mask, external_wrenches, friction, out), asked.given, derivative=out)
+        solved(run(asked, inputs, mask, external_wrenches, friction, out), asked.states, derivative=out)
         return out
-    asked.given.check_values()
+    asked.states.check_values()
     q, v, a, tau = inputs
     held = mask if len(mask) else np.zeros(model.nv, dtype=np.bool_)
     free = ~held
@@ -129,7 +129,7 @@ def sought(model: RobotModel, asked: Case, inputs: tuple[Array, ...], mask: NDAr
     kept[:, 2] *= held
     a = hybrid_dynamics(model, q, v, a, tau, held, external_wrenches, friction=friction).acceleration
     if run(asked._replace(changes=kept), (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
-        asked.given.refuse(derivative=out)
+        asked.states.refuse(derivative=out)
     if free.any():
         M = mass_matrix(model, q)
         rest = (asked.changes[:, 3].reshape(out.shape) - out)[..., free]
@@ -137,4 +137,4 @@ def sought(model: RobotModel, asked: Case, inputs: tuple[Array, ...], mask: NDAr
         change = solve_mass_matrix(model, np.ascontiguousarray(M_ff), rest[..., None])
         out[..., held] += (M[..., held, :][..., free] @ change)[..., 0]
         out[..., free] = change[..., 0]
-    return asked.given.finite(derivative=out)[0]
+    return asked.states.finite(derivative=out)[0]

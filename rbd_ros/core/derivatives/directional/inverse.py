@@ -43,7 +43,7 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     out = asked.empty()
     q, v, a = asked.inputs
     if run(asked, (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
-        asked.given.refuse(derivative=out)
+        asked.states.refuse(derivative=out)
     if not bodies:
         return asked.result(out)
     return InverseDirectional(asked.result(out), *of_bodies(asked, a, asked.changes[:, 2], external_wrenches))

@@ -195,9 +195,9 @@ class ModelChange:
         else:
             declared = [spec.axis]
         many = len(declared) > 1 or spec.type == "composite"
-        given = finite(value, (len(declared), 3) if many else (3,), f"axes['{name}']").reshape(-1, 3)
+        declared_changes = finite(value, (len(declared), 3) if many else (3,), f"axes['{name}']").reshape(-1, 3)
         turns = [aligning_turn(axis, change) if spec.type == "planar" else np.cross(axis, change) / np.dot(axis, axis)
-                 for axis, change in zip(declared, given, strict=True)]
+                 for axis, change in zip(declared, declared_changes, strict=True)]
         for c, R in enumerate(self.axes_of(spec)):
             self.tilt(spec, c, R.T @ turns[c if many else 0], np.zeros(3))
 

@@ -1,28 +1,23 @@
-"""Directional derivatives of constraint rows: complex step (1e-30) of their kernel in all of its inputs."""
+"""Constraint rows along directions: how a `Tangent` changes the packed constraints and contacts."""
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 
-from ...compiled.entry import entry
-from ...dynamics.constrained.rows import Motion, constraint_rows
-from ...dynamics.contact.contact_rows import contact_changes
-from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ...errors import RbdError, unknown_name
 from ...lie import so3
-from ...model.block import integer, node_count, size_q, size_v
 from ...model.constraint_block import (
-    CONSTANT, COUPLING, FIRST_TERM, KIND, POSE, POSITION_1, POSITION_2, ROTATION_1, ROTATION_2, ROWS, START,
+    CONSTANT, COUPLING, FIRST_TERM, KIND, POSE, POSITION_1, POSITION_2, ROTATION_1, ROTATION_2, START,
     TERM_COUNT, TERM_FIRST, TERM_OFFSET, TERM_RATIO,
 )
 from ...model.constraint_block import SIZE as ITEM_SIZE
 from ...model.constraints import ConstraintSet, FixedContact, JointCoupling, bound_to
-from ...imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array, finite
 from ...model.robot_model import RobotModel
 from ...model.surfaces import contact_block
 from ...model.surfaces.contacts import RollingContact, SlidingContact
+from ..constrained import row_changes
 from .model_change import following
 from .tangent import Tangent, Tangents
 
@@ -32,57 +27,15 @@ CONTACT_ENDS = ((contact_block.ROTATION_1, contact_block.POSITION_1), (contact_b
 CONSTRAINTS = ("predecessor_frames", "successor_frames", "constants", "terms")
 
 
-@entry("void(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], "
-       "float64[:, :, :, ::1], float64[:, :, :, ::1], float64[:, :, ::1])", nogil=True)
-def row_changes_entry(B, C, dB, dC, q, v, a, X, A_out, b_out):
-    """∂A (directions, states, m, nv) and ∂(A a + Ȧq̇) (directions, states, m) along X (directions, 4, states, nv), dB
-    and dC.
-    """
-    nv = size_v(B)
-    rows = integer(C, ROWS)
-    model = np.empty(B.shape[0], dtype=np.complex128)
-    constraints = np.empty(C.shape[0], dtype=np.complex128)
-    x = np.empty(size_q(B), dtype=np.complex128)
-    rates = np.empty(nv, dtype=np.complex128)
-    acc = np.empty(nv, dtype=np.complex128)
-    A = np.empty(rows * nv, dtype=np.complex128)
-    f = np.empty(rows, dtype=np.complex128)
-    b = np.empty(rows, dtype=np.complex128)
-    W = np.empty(SIZE * node_count(B), dtype=np.complex128)
-    motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
-    for r in range(X.shape[0]):
-        step_numbers(B, 0, dB[r], model)
-        step_numbers(C, 0, dC[r], constraints)
-        for s in range(X.shape[2]):
-            step_state(B, (q, v, a), s, X[r], (x, rates, acc))
-            node_motion(model, x, 0, rates, acc, 0, 2, W)
-            constraint_rows(model, constraints, (x, 0, rates, 0, acc, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
-            for i in range(rows):
-                b_out[r, s, i] = b[i].imag / STEP
-                for c in range(nv):
-                    A_out[r, s, i, c] = A[i * nv + c].imag / STEP
-
-
-def row_changes(model: RobotModel, constraints: ConstraintSet, tangents: Tangents, q: Array, v: Array, a: Array,
-                X: Array) -> tuple[Array, Array]:
-    """As the entry, of states whose arrays have a batch axis."""
-    bound = bound_to(model, constraints)
-    if bound.users:
-        raise RbdError("derivatives of constrained dynamics: functions of a UserConstraint or "
-                       "NonholonomicConstraint do not tell how they change")
-    count, states = tangents.count, len(q)
-    start, changes = tangents.start, tangents.models if len(tangents.models) else np.zeros((count, len(tangents.start)))
-    of_constraints = [constraint_change(model, constraints, tangent, shifts) for tangent, shifts in zip(
+def directional_rows(model: RobotModel, constraints: ConstraintSet, tangents: Tangents, q: Array, v: Array, a: Array,
+                     X: Array) -> tuple[Array, Array]:
+    """`row_changes` along tangents, of states whose arrays have a batch axis."""
+    parts = [constraint_change(model, constraints, tangent, shifts) for tangent, shifts in zip(
         tangents.tangents, tangents.shifts, strict=True)]
-    frames = np.array([change for change, _ in of_constraints]).reshape(count, len(bound.block))
-    out = np.empty((count, states, bound.size, model.nv)), np.empty((count, states, bound.size))
-    row_changes_entry.call(start, bound.block_alone, changes, frames, q.reshape(-1), v.reshape(-1), a.reshape(-1),
-                           np.ascontiguousarray(X), *out)
-    if bound.contacts.rows:
-        frames = np.array([change for _, change in of_constraints]).reshape(count, len(bound.contacts.block))
-        rows = contact_changes(bound, q, v, a, X, start, changes, frames)
-        out[0][:, :, bound.contacts.at], out[1][:, :, bound.contacts.at] = rows[..., :model.nv], rows[..., model.nv]
-    return out
+    bound = bound_to(model, constraints)
+    frames, contacts = (np.array([part[i] for part in parts]).reshape(len(parts), len(block))
+                        for i, block in enumerate((bound.block, bound.contacts.block)))
+    return row_changes(bound, q, v, a, X, tangents.start, tangents.models, frames, contacts)
 
 
 def constraint_change(model: RobotModel, constraints: ConstraintSet, tangent: Tangent,

@@ -79,33 +79,29 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, law, rubs, o
     if not (all_finite(X.reshape(-1)) and positions_valid(B, q, states) and rates_valid(B, v, states)
             and rates_valid(B, a, states) and (inverse or (rates_valid(B, tau, states) and B[SHARED] == 0.0))):
         return -1
-    given, acc, effort = np.empty(tau.shape[0]), np.empty(a.shape[0]), np.empty(a.shape[0])
-    assign(given, tau)
-    assign(acc, a)
+    left, acc, effort = tau.copy(), a.copy(), np.empty(a.shape[0])
     rubbed = law.shape[1] > 0
     friction = np.empty((directions if rubbed else 0, states, nv))
     if rubbed:
         friction_changes(law, rubs, v, X, effort, friction)
-        for i in range(given.shape[0]):
-            given[i] -= effort[i]
-    W = np.empty(0 if inverse else FACTORS * nodes)
-    still = B.copy()
-    put(still, GRAVITY, ZERO)
-    rest, solution, effort_change = np.empty(nv), np.empty(nv), np.empty(nv)
-    work = W, np.empty(6 * nodes), np.empty(nv), np.zeros(nv)
+        for i in range(left.shape[0]):
+            left[i] -= effort[i]
+    rest, solution, effort_change, columns, zeros = np.zeros((5, nv))
+    still, W, G = (B, B[:0], B[:0]) if inverse else (B.copy(), np.empty(FACTORS * nodes), np.empty(6 * nodes))
+    if not inverse:
+        put(still, GRAVITY, ZERO)
     model = B.astype(np.complex128)
     x = np.empty(size_q(B), dtype=np.complex128)
-    rates = np.empty(nv, dtype=np.complex128)
-    accelerations = np.empty(nv, dtype=np.complex128)
-    change = np.empty(nv, dtype=np.complex128)
+    rates, accelerations, change = np.empty((3, nv), dtype=np.complex128)
     load = np.empty(6 * nodes if wrench.shape[0] > 0 else 0, dtype=np.complex128)
     U = np.empty(SIZE * nodes, dtype=np.complex128)
     for s in range(states):
         e = 6 * nodes * s
         if not inverse:
-            found = articulated_recursion(B, q, s * size_q(B), v, given, s * nv, (mask, a), (wrench, e), W, acc, effort)
-            if found != 0:
-                return found
+            singular = articulated_recursion(B, q, s * size_q(B), v, left, s * nv, (mask, a), (wrench, e), W, acc,
+                                             effort)
+            if singular != 0:
+                return singular
         for r in range(directions):
             if D.shape[0] > 0:
                 step_numbers(B, 0, D[r], model)
@@ -131,7 +127,7 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, law, rubs, o
                 rest[c] = -rest[c]
                 if not (hybrid and mask[c]):
                     rest[c] += X[r, 3, s, c]
-            residual_solution(B, still, q, s * size_q(B), mask, rest, work, solution, effort_change)
+            residual_solution(B, still, q, s * size_q(B), mask, rest, (W, G, columns, zeros), solution, effort_change)
             for c in range(nv):
                 out[r, s, c] = effort_change[c] if hybrid and mask[c] else solution[c]
     return 0 if all_finite(out.reshape(-1)) else -1
@@ -140,7 +136,7 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, law, rubs, o
 class Case(NamedTuple):
     """States with the tangents at them: inputs and changes of one batch size, ∂ direction by direction."""
 
-    given: States
+    states: States
     inputs: tuple[Array, ...]
     changes: Array    # (count, 4, states, nv)
     tangents: Tangents
@@ -148,29 +144,29 @@ class Case(NamedTuple):
 
     def empty(self) -> Array:
         """A result, directions first."""
-        given = self.given
-        return np.empty((self.tangents.count, *(() if given.batch is None else (given.batch,)), given.model.nv))
+        batch = () if self.states.batch is None else (self.states.batch,)
+        return np.empty((self.tangents.count, *batch, self.states.model.nv))
 
     def less(self, friction: Friction | None) -> Case:
         """The same with efforts (the last inputs) and their change less friction."""
         if friction is None:
             return self
-        self.given.check_values()
+        self.states.check_values()
         v, tau = self.inputs[1], self.inputs[-1]
         changes, effort, change = np.array(self.changes), np.empty(v.size), np.empty(self.changes[:, 0].shape)
         friction_changes_entry.call(fitting(self.tangents.model, friction).packed, self.tangents.friction,
                                     v.reshape(-1), self.changes, effort, change)
         changes[:, 3] -= change
-        left, changes = self.given.finite(tau=tau - effort.reshape(v.shape), tangent=changes)
+        left, changes = self.states.finite(tau=tau - effort.reshape(v.shape), tangent=changes)
         return self._replace(inputs=(*self.inputs[:-1], left), changes=changes)
 
     def state(self, row: int) -> Case:
         """One state of a batch, with the tangents at it."""
-        given, tangents = self.given, copy(self.tangents)
+        states, tangents = self.states, copy(self.tangents)
         tangents.tangents = tuple(replace(tangent, external_wrenches=wrenches_of(tangent.external_wrenches, row))
                                   for tangent in tangents.tangents)
-        alone = States(given.model, given.names, tuple(x[row] for x in given.arrays), given.positions, None)
-        return self._replace(given=alone, inputs=tuple(x[row] for x in self.inputs), tangents=tangents,
+        alone = States(states.model, states.names, tuple(x[row] for x in states.arrays), states.positions, None)
+        return self._replace(states=alone, inputs=tuple(x[row] for x in self.inputs), tangents=tangents,
                              changes=np.ascontiguousarray(self.changes[:, :, row:row + 1]))
 
     def result(self, out: Array) -> Array:
@@ -195,12 +191,12 @@ def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, fri
                        "friction=joint_friction(model)")
     count = 1 + len(rates)
     if tangents.changes is not None:
-        given = shaped(model, positions={"q": q}, rates=rates)
-        if given.batch is None:
-            return Case(given, given.arrays, tangents.changes, tangents, alone)
-    given = shaped(model, positions={"q": q}, rates=rates | state_changes(model, tangents.tangents))
-    changes = np.array(given.arrays[count:]).reshape(tangents.count, len(STATE), given.count, model.nv)
-    return Case(given, given.arrays[:count], changes, tangents, alone)
+        states = shaped(model, positions={"q": q}, rates=rates)
+        if states.batch is None:
+            return Case(states, states.arrays, tangents.changes, tangents, alone)
+    states = shaped(model, positions={"q": q}, rates=rates | state_changes(model, tangents.tangents))
+    changes = np.array(states.arrays[count:]).reshape(tangents.count, len(STATE), states.count, model.nv)
+    return Case(states, states.arrays[:count], changes, tangents, alone)
 
 
 def at_once(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
@@ -221,16 +217,16 @@ def _at_once(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[
     return out[:, 0] if refused == 0 else None
 
 
-def run(found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_], external_wrenches: Any,
+def run(asked: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_], external_wrenches: Any,
         friction: Friction | None, out: Array) -> int:
     """The entry's answer; inputs: q, v, a, tau (empty: inverse dynamics)."""
-    given, tangents = found.given, found.tangents
-    model: Any = given.model
-    wrench = node_wrenches(model, external_wrenches, given.batch)
-    changes = tangents.wrenches(external_wrenches, given.batch)
+    states, tangents = asked.states, asked.tangents
+    model: Any = states.model
+    wrench = node_wrenches(model, external_wrenches, states.batch)
+    changes = tangents.wrenches(external_wrenches, states.batch)
     if len(changes) and not len(wrench):
         wrench = np.zeros(changes.shape[1])
     return int(directional_entry.call(
-        tangents.start, *(x.reshape(-1) for x in inputs), mask, wrench, found.changes, tangents.models, changes,
+        tangents.start, *(x.reshape(-1) for x in inputs), mask, wrench, asked.changes, tangents.models, changes,
         NO_LAW if friction is None else fitting(model, friction).packed, tangents.friction,
-        out.reshape(tangents.count, given.count, model.nv)))
+        out.reshape(tangents.count, states.count, model.nv)))
