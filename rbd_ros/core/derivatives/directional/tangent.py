@@ -106,8 +106,8 @@ class Tangents:
         if states.batch is None:
             self.changes = np.array(states.arrays).reshape(self.count, len(STATE), 1, model.nv)
         self.friction = friction_records(model, self.tangents)
-        # what calls of one state take, unless a wrench changes
-        self.quick = self.changes if all(tangent.external_wrenches is None for tangent in self.tangents) else None
+        self.loading = any(tangent.external_wrenches is not None for tangent in self.tangents)
+        self.quick = None if self.loading else self.changes    # of calls without further checks
 
     @classmethod
     def of_states(cls, model: RobotModel, count: int) -> Tangents:
@@ -122,7 +122,7 @@ class Tangents:
         """
         size = (1 if batch is None else batch) * len(self.model._node_rows) * 6
         moving = external_wrenches is not None and self.shifts.any()
-        if self.quick is not None and not moving:
+        if not (self.loading or moving):
             return np.empty((0, size))
         total = np.zeros((self.count, size))
         for change, tangent, shifts in zip(total, self.tangents, self.shifts, strict=True):
