@@ -20,6 +20,7 @@ from ..model.block import (
     node_count, parent, put, put_add, put_matrix, put_six, six, size_q, size_v, vector, zero,
 )
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
+from .inverse import velocity_wrench
 from .shared_coordinates import shared_recursion
 from .singular import SINGULAR
 
@@ -104,8 +105,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         m = B[o + MASS]
         c = vector(B, o + MOMENT)
         I = six(B, o + INERTIA)
-        moment = cross(omega, symmetric_times(I, omega))
-        force = cross(omega, cross(omega, c))
+        moment, force = velocity_wrench(c, I, omega)
         if wrench.shape[0] > 0:
             moment = add(moment, scale(-1.0, vector(wrench, e + 6 * i)))
             force = add(force, scale(-1.0, vector(wrench, e + 6 * i + 3)))
