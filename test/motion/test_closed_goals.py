@@ -64,12 +64,12 @@ def test_no_other_posture_at_the_pose_is_cheaper():
     goal = pose_of(name, q1)
     mine = planned(name, q0, goal, control_points=10).check()
     chain = mine._task.chain
-    own = chain.places[chain.independent]
+    own = chain.own
     end = mine(1.0).q
     pose = mine._task.poses[1]
-    null = np.linalg.svd(pose.jacobian(model, end[own]))[2][3:]
+    null = np.linalg.svd(pose.jacobian(end[own]))[2][3:]
     for way, step in zip(null, (-0.02, 0.02, -0.02), strict=True):
-        q = pose.closed(pose.reached(model, end[own] + step * way))
+        q = pose.closed(pose.reached(end[own] + step * way))
         np.testing.assert_allclose(goal.equations(model, q), 0.0, atol=1e-9)
         assert np.abs(model.difference(end, q)).max() > 5e-3
         assert planned(name, q0, q, control_points=10).check().cost > mine.cost * (1.0 - 6e-4)

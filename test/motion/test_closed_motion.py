@@ -15,7 +15,7 @@ from support.lagrangians import summed
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.friction import Friction
-from rbd_ros.core.motion.closed.mechanism import closed_chain
+from rbd_ros.core.motion.closed.closed_chain import closed_chain
 from rbd_ros.core.motion.optimal.asked import asked, check_way
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.nodes import Nodes
@@ -39,7 +39,7 @@ def mechanism(name):
     model = model.with_(damping=np.where(model.velocity_limit < np.inf, 0.05, 0.0))
     q0 = rbd.project(model, constraints, near).q
     chain = closed_chain(model, constraints, MOTORS[name], "effort", np.ones(model.nv), Friction(), None, q0)
-    u = q0[chain.places[chain.independent]]
+    u = q0[chain.own]
     du = WAY[name] * np.random.default_rng(3).uniform(-1.0, 1.0, chain.size)
     return model, constraints, q0, chain.along(np.linspace(u, u + du, 40), q0)[-1]
 
@@ -134,7 +134,7 @@ def test_positions_move_along_the_tangent_that_the_gradients_use(name):
     problem, x = problem_of(name, MOTORS[name], "effort", "effort")
     problem.values(x)
     at, chain = problem.dynamics._at, problem.task.chain
-    u, k = at.q[:, chain.places[chain.independent]], 5
+    u, k = at.q[:, chain.own], 5
     for e in np.eye(chain.size):
         def change(h, e=e):
             q = chain.closed(np.array([u[k] + h * e, u[k] - h * e]), at.q[[k, k]])
@@ -194,7 +194,7 @@ def test_the_optimum_is_that_of_an_independent_solver():
     motors, K = REDUNDANT["five_bar"], 10
     task = asked(model, q0, q1, 1.0, "effort", None, (), None, 0.05, 5, K, constraints, motors, "effort")
     chain = task.chain
-    own = chain.places[chain.independent]
+    own = chain.own
     mask = np.isin(np.arange(model.nv), chain.actuated)
     t = (np.arange(60) + 0.5) / 60
     knots = np.concatenate([np.zeros(5), np.linspace(0.0, 1.0, K - 4), np.ones(5)])
@@ -262,8 +262,9 @@ def test_the_fastest_motion_and_one_with_waypoints_and_given_rates():
 
 
 @pytest.mark.parametrize(("change", "what"), [
-    ({"start": np.zeros(5) + 0.1}, "is off by"), ({"start": np.zeros(4)}, "expected positions"),
-    ({"goal": np.full(5, np.nan)}, "q"), ({"actuated": None}, "Give actuated"), ({"actuated": ["nobody"]}, "nobody"),
+    ({"start": np.zeros(5) + 0.1}, "is off by"), ({"start": np.zeros(4)}, "must be 5 finite numbers"),
+    ({"goal": np.full(5, np.nan)}, "goal: position"), ({"actuated": None}, "Give actuated"),
+    ({"actuated": ["nobody"]}, "nobody"),
     ({"actuated": ["left_shoulder"]}, "under-actuated"), ({"minimize": "noise"}, "noise"),
     ({"constraints": 5}, "ConstraintSet"),
     ({"constraints": None}, "has no motor"), ({"waypoints": [(0.5, np.ones(5))]}, r"waypoints\[0\]"),

@@ -47,7 +47,7 @@ def lagrangian(problem, x, y, near):
     z = np.matmul(problem.nodes.values / (T ** np.arange(4))[:, None],
                   problem.control(x)[problem.nodes.interval[:, None] + np.arange(6)])
     chain = task.chain
-    own = chain.places[chain.independent]
+    own = chain.own
     q = chain.closed(z[:, 0], chain.moved(near, z[:, 0] - near[:, own]))
     T_of = chain.lifted(q, z[:, 1], z[:, 2]).T    # tested elsewhere against closing anew
     columns = []

@@ -10,6 +10,7 @@ from rbd_ros.core.motion.optimal.asked import asked
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.problem import Problem
+from rbd_ros.core.motion.places.body_goal import EndPose
 from rbd_ros.core.motion.places.plane_limit import Planes
 
 IIWA = rbd.sample("iiwa")
@@ -261,7 +262,7 @@ def test_half_a_turn_from_a_pose_is_not_there(end, monkeypatch):
     pose = rbd.forward_kinematics(model, q)[-1]
     goal = rbd.BodyGoal(model.body_names[-1], pose[:3, 3], pose[:3, :3] @ np.diag([-1.0, -1.0, 1.0]))
     assert np.abs(goal.equations(model, q)).max() < 1e-12 and not goal.holds(model, q)
-    monkeypatch.setattr(rbd.BodyGoal, "posture", lambda *_: q)
+    monkeypatch.setattr(EndPose, "posture", lambda *_: q)
     ends = {"start": np.zeros(7), "goal": np.zeros(7), end: goal}
     motion = rbd.optimize_motion(model, **ends, duration=2.0, starts=1)
     assert not motion.good and f"in another pose than the {end}'s" in motion.reason

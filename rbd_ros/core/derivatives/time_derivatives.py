@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compiled.assign import assign
 from ..compiled.entry import entry, quick_entry
-from ..compiled.kernel import kernel, routine
-from ..dynamics.articulated import SINGULAR, articulated_recursion
+from ..compiled.kernel import kernel
+from ..dynamics.articulated import articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.friction import Friction, fitting
-from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
-from ..dynamics.mass_matrix import mass_matrix_recursion
-from ..dynamics.singular import INDEFINITE, SingularMassMatrix, by_rows, solved, wrenches_of
+from ..dynamics.shared_coordinates import shared_recursion
+from ..dynamics.singular import SingularMassMatrix, by_rows, solved, wrenches_of
 from ..model.block import GRAVITY, NODES, SHARED, all_finite, kind, node, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
@@ -95,32 +93,6 @@ def inverse_time_derivatives_batch(B, q, rates, wrench, orders, top, states, out
     return all_finite(out)
 
 
-@routine
-def cholesky_solve(H, n, b):
-    """b := H⁻¹ b for symmetric positive definite H (row by row), which becomes its factor; False where it is not."""
-    for i in range(n):
-        least = SINGULAR * H[i * n + i]
-        for j in range(i + 1):
-            x = H[i * n + j]
-            for k in range(j):
-                x -= H[i * n + k] * H[j * n + k]
-            if i != j:
-                H[i * n + j] = x / H[j * n + j]
-            elif x > least:
-                H[i * n + i] = np.sqrt(x)
-            else:
-                return False
-    for i in range(n):
-        for k in range(i):
-            b[i] -= H[i * n + k] * b[k]
-        b[i] /= H[i * n + i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            b[i] -= H[k * n + i] * b[k]
-        b[i] /= H[i * n + i]
-    return True
-
-
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, int64, float64[::1])",
        nogil=True)
 def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, out):
@@ -139,8 +111,8 @@ def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, ou
         still[GRAVITY + c] = 0.0
     shared = B[SHARED] > 0.0
     W = np.empty(workspace_size(B, top))
-    W2 = np.empty(max(ARTICULATED_SIZE, COMPOSITE_SIZE) * nodes)
-    H = np.empty(nv * nv if shared else 0)
+    W2 = np.empty(ARTICULATED_SIZE * nodes)
+    H = np.empty(nv * (nv + 1) if shared else 0)
     zeros = np.zeros(nv)
     none = (np.empty(0, np.bool_), zeros)    # of accelerations that are prescribed
     x = np.empty((top + 2) * nv)
@@ -160,14 +132,11 @@ def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, ou
             for i in range(nv):
                 rest[i] = tau[(s * (top + 1) + m) * nv + i] / scale - rest[i]
             if shared:
-                mass_matrix_recursion(B, q, s * nq, W2, H, 0)
-                if not cholesky_solve(H, nv, rest):
-                    return INDEFINITE
-                assign(y, rest)
+                singular = shared_recursion(still, q, s * nq, zeros, rest, 0, none, (W2[:0], 0), W2, H, y, y)
             else:
                 singular = articulated_recursion(still, q, s * nq, zeros, rest, 0, none, (W2[:0], 0), W2, y, y)
-                if singular != 0:
-                    return singular
+            if singular != 0:
+                return singular
             for i in range(nv):
                 x[(m + 1) * nv + i] = y[i] / (m + 1.0)
                 out[(s * (top + 1) + m) * nv + i] = scale * y[i]

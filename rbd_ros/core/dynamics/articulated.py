@@ -9,20 +9,24 @@ symmetric. As in `inverse`, linear accelerations are those of the node's origin:
 """
 from __future__ import annotations
 
-from ..compiled.kernel import kernel, sweep
+import numpy as np
+
+from ..compiled.kernel import kernel, routine
 from ..lie.spatial import (
     add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
 )
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, SHARED, first_position, first_velocity, kind, layout, matrix, node,
     node_count, parent, put, put_add, put_matrix, put_six, six, size_q, size_v, vector, zero,
 )
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
+from .inverse import velocity_wrench
+from .shared_coordinates import shared_recursion
+from .singular import SINGULAR
 
 # workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _G, _C, _U, SIZE = layout(
     R=9, p=3, omega=3, alpha=3, accel=3, eta_a=3, eta_l=3, n=3, f=3, a=6, g=9, c=6, u=48)
-SINGULAR = 1e-14
 
 
 @kernel
@@ -45,13 +49,20 @@ def articulated_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, out, effo
     return found
 
 
-@sweep
+@routine
 def articulated_states(B, q, v, tau, prescribed, wrench, states, W, out, effort):
-    """This many states one after another; returns as `articulated_recursion`."""
-    nodes = node_count(B)
+    """This many states one after another, those of mimic joints by the mass matrix; returns as `articulated_recursion`.
+    """
+    nq = size_q(B)
+    nv = size_v(B)
+    shared = B[SHARED] > 0.0
+    H = np.empty(nv * (nv + 1) if shared else 0)
     for s in range(states):
-        found = articulated_recursion(B, q, s * size_q(B), v, tau, s * size_v(B), prescribed, (wrench, 6 * nodes * s),
-                                      W, out, effort)
+        wrenches = (wrench, 6 * node_count(B) * s)
+        if shared:
+            found = shared_recursion(B, q, s * nq, v, tau, s * nv, prescribed, wrenches, W, H, out, effort)
+        else:
+            found = articulated_recursion(B, q, s * nq, v, tau, s * nv, prescribed, wrenches, W, out, effort)
         if found != 0:
             return found
     return 0
@@ -94,8 +105,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         m = B[o + MASS]
         c = vector(B, o + MOMENT)
         I = six(B, o + INERTIA)
-        moment = cross(omega, symmetric_times(I, omega))
-        force = cross(omega, cross(omega, c))
+        moment, force = velocity_wrench(c, I, omega)
         if wrench.shape[0] > 0:
             moment = add(moment, scale(-1.0, vector(wrench, e + 6 * i)))
             force = add(force, scale(-1.0, vector(wrench, e + 6 * i + 3)))

@@ -11,15 +11,13 @@ from ..model.block import SHARED, all_finite, node_count, rates_valid
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped
+from ..model.state import node_wrenches, shaped
 from ..compiled.door import Call, door
 from ..compiled.workspace import ONE_STATE
-from .articulated import SINGULAR, SIZE, articulated_recursion, articulated_states
+from .articulated import SIZE, articulated_recursion, articulated_states
 from .bodies.joint_wrenches import joint_wrenches as wrenches_of_joints
 from .friction import Friction, left_over
-from .inverse import bias_effort
-from .mass_matrix import mass_matrix
-from .singular import SingularMassMatrix, dense, solved, wrenches_of
+from .singular import SINGULAR, SingularMassMatrix, solved, wrenches_of
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
@@ -35,7 +33,9 @@ def forward_dynamics_entry(B, q, v, tau, W, out):
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def forward_dynamics_batch(B, q, v, tau, wrench, states, out):
-    """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
+    """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry, or
+    INDEFINITE.
+    """
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, tau, states)):
         return -1
     W = np.empty(SIZE * node_count(B))
@@ -93,20 +93,10 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
         q, v, tau = (x[row] for x in given.arrays)
         return forward_dynamics(model, q, v, tau, wrenches_of(external_wrenches, row))
 
-    if model.mimics:
-        given.check_values()
-        return dense(given, out, one, lambda: solve_dense(model, given, external_wrenches))
     found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                         given.count, out.reshape(-1))
     solved(found, given, rows=(out, one), acceleration=out)
     return out
-
-
-def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Array:
-    """`M a = τ − b` solved by Cholesky, for models whose bodies share coordinates."""
-    q, v, tau = given.arrays
-    rest = (tau - bias_effort(model, q, v, external_wrenches))[..., None]
-    return given.finite(acceleration=solve_mass_matrix(model, mass_matrix(model, q), rest)[..., 0])[0]
 
 
 def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:

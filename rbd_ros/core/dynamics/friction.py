@@ -1,7 +1,8 @@
 """Friction: viscous and Coulomb with Stribeck's effect, smoothed by tanh, and its time derivatives.
 
-`τ_f(v) = d v + g(v) tanh(v / s)` with `g(v) = c + (b − c) exp(−(v / v_s)²)`: Coulomb level c, breakaway level b ≥ c
-near rest, Stribeck velocity v_s, smoothing s.
+`τ_f(v) = d v + g(v) tanh(v / s)` with `g(v) = c + (b − c) exp(−(v / w)²)`: Coulomb level c, breakaway level b ≥ c near
+rest, Stribeck velocity w, smoothing s. It stands here once, as functions of p = (d, c, b, w, s) and v, numbers or
+arrays, real or complex, and as kernels of these.
 """
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..compiled.exact import exact
 from ..errors import RbdError, shown
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -21,6 +23,42 @@ from ..model.state import finite_entry, not_a_model, shaped, states
 
 SMOOTHING = 0.01         # rad/s or m/s
 STRIBECK_VELOCITY = 0.1  # rad/s or m/s
+
+
+def level(p, v):
+    """g(v)."""
+    return p[1] + (p[2] - p[1]) * np.exp(-(v / p[3]) ** 2)
+
+
+def effort(p, v):
+    """τ_f(v)."""
+    return p[0] * v + (p[1] + (p[2] - p[1]) * np.exp(-(v / p[3]) ** 2)) * np.tanh(v / p[4])
+
+
+def slopes(p, v):
+    """∂τ_f/∂v and ∂²τ_f/∂v²."""
+    d, c, b, w, s = p
+    t = np.tanh(v / s)
+    t1 = (1.0 - t * t) / s
+    t2 = -2.0 * t * t1 / s
+    bump = (b - c) * np.exp(-(v / w) ** 2)
+    g = c + bump
+    g1 = -2.0 * v / w**2 * bump
+    g2 = (4.0 * v * v / w**4 - 2.0 / w**2) * bump
+    return d + g1 * t + g * t1, g2 * t + 2.0 * g1 * t1 + g * t2
+
+
+def by_parameters(p, v):
+    """∂τ_f/∂p, five values."""
+    _, c, b, w, s = p
+    t = np.tanh(v / s)
+    near, far = np.exp(-(v / w) ** 2), -np.expm1(-(v / w) ** 2)
+    bump = (b - c) * near
+    return v, far * t, near * t, bump * (2.0 * v * v / w**3) * t, -(c + bump) * (1.0 - t * t) * v / s**2
+
+
+friction_level, friction_law = exact(level), exact(effort)
+friction_slopes, friction_by_parameters = exact(slopes), exact(by_parameters)
 
 
 @dataclass(frozen=True)
@@ -49,21 +87,25 @@ class Friction:
         if level is None:
             object.__setattr__(self, "breakaway", self.coulomb)
 
+    @functools.cached_property
+    def _parameters(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in fields(Friction))
+
     def level(self, v: Array) -> Array:
         """g(v): the Coulomb friction that acts at this speed, N m or N."""
-        return self.coulomb + (self.breakaway - self.coulomb) * np.exp(-(v / self.stribeck_velocity) ** 2)
+        return level(self._parameters, v)    # type: ignore[no-any-return]
 
     def effort(self, v: Array) -> Array:
         """Effort that overcomes friction at velocities v (…, n), N m or N."""
-        return self.damping * v + self.level(v) * np.tanh(v / self.smoothing)
+        return effort(self._parameters, v)    # type: ignore[no-any-return]
 
     def slope(self, v: Array) -> Array:
         """∂effort/∂v (…, n)."""
-        return self._expanded(v)[0]
+        return slopes(self._parameters, v)[0]    # type: ignore[no-any-return]
 
     def curvature(self, v: Array) -> Array:
         """∂²effort/∂v² (…, n)."""
-        return self._expanded(v)[1]
+        return slopes(self._parameters, v)[1]    # type: ignore[no-any-return]
 
     @functools.cached_property
     def packed(self) -> Array:
@@ -88,24 +130,7 @@ class Friction:
 
     def by_parameters(self, v: Array) -> Array:
         """∂effort by each of its fields, in their order: (5, …, n)."""
-        s, w = self.smoothing, self.stribeck_velocity
-        t = np.tanh(v / s)
-        near, far = np.exp(-(v / w) ** 2), -np.expm1(-(v / w) ** 2)
-        bump = (self.breakaway - self.coulomb) * near
-        return np.stack(np.broadcast_arrays(
-            v, far * t, near * t, bump * (2.0 * v * v / w**3) * t,
-            -(self.coulomb + bump) * (1.0 - t * t) * v / s**2))
-
-    def _expanded(self, v: Array) -> tuple[Array, Array]:
-        s, w = self.smoothing, self.stribeck_velocity
-        t = np.tanh(v / s)
-        t1 = (1.0 - t * t) / s
-        t2 = -2.0 * t * t1 / s
-        bump = (self.breakaway - self.coulomb) * np.exp(-(v / w) ** 2)
-        g = self.coulomb + bump
-        g1 = -2.0 * v / w**2 * bump
-        g2 = (4.0 * v * v / w**4 - 2.0 / w**2) * bump
-        return self.damping + g1 * t + g * t1, g2 * t + 2.0 * g1 * t1 + g * t2
+        return np.stack(np.broadcast_arrays(*by_parameters(self._parameters, v)))
 
 
 def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHING,
@@ -143,7 +168,7 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
     given = states(model, rates={"v": v, "a": a, "jerk": jerk})
     speed, rate, rate_dot = given.arrays
     law = joint_friction(model, smoothing, breakaway, stribeck_velocity)
-    slope, curvature = law._expanded(speed)
+    slope, curvature = law.slope(speed), law.curvature(speed)
     first, second = given.finite(first=slope * rate, second=slope * rate_dot + curvature * rate * rate)
     return first, second
 

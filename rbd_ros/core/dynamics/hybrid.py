@@ -13,16 +13,13 @@ from ..model.block import SHARED, all_finite, node_count, rates_valid, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, not_a_model, shaped
+from ..model.state import node_wrenches, not_a_model, shaped
 from ..compiled.door import Call, door
 from ..compiled.workspace import ONE_STATE
 from .articulated import SIZE, articulated_recursion, articulated_states
 from .bodies.joint_wrenches import Loaded, joint_wrenches as wrenches_of_joints
-from .forward import solve_mass_matrix
 from .friction import Friction, left_over, overcome
-from .inverse import bias_effort
-from .mass_matrix import mass_matrix
-from .singular import completed, dense, solved, wrenches_of
+from .singular import completed, solved, wrenches_of
 
 
 class _Hybrid(NamedTuple):
@@ -51,9 +48,9 @@ def hybrid_dynamics_entry(B, q, v, a, tau, mask, W, acceleration, effort):
        "float64[::1], float64[::1])", nogil=True)
 def hybrid_dynamics_batch(B, q, v, a, tau, mask, wrench, states, acceleration, effort):
     """This many states, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or
-    the singular node + 1.
+    the singular node + 1, or INDEFINITE.
     """
-    if B[SHARED] > 0.0 or mask.shape[0] != size_v(B) or not (
+    if mask.shape[0] != size_v(B) or not (
             positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
             and rates_valid(B, tau, states)):
         return -1
@@ -109,10 +106,6 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         q, v, a, tau = (x[row] for x in given.arrays)
         return hybrid_dynamics(model, q, v, a, tau, mask, wrenches_of(external_wrenches, row))
 
-    if model.mimics:
-        given.check_values()
-        found: Hybrid = dense(given, result, one, lambda: _dense(model, given, mask, external_wrenches))
-        return found
     refused = hybrid_dynamics_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
@@ -143,17 +136,3 @@ def prescribed_mask(model: RobotModel, prescribed: ArrayLike | Sequence[str]) ->
             joint = model.joint(name)
             mask[joint.idx_v:joint.idx_v + joint.nv] = True
     return mask
-
-
-def _dense(model: RobotModel, given: States, mask: NDArray[np.bool_], external_wrenches: Any) -> Hybrid:
-    """K eq. 33, 34 for models whose bodies share coordinates."""
-    q, v, a, tau = given.arrays
-    M = mass_matrix(model, q)
-    free = ~mask
-    bias = bias_effort(model, q, v, external_wrenches)
-    acceleration, effort = a.copy(), tau.copy()
-    rest = tau[..., free] - bias[..., free] - (M[..., free, :][..., mask] @ a[..., mask, None])[..., 0]
-    if free.any():
-        acceleration[..., free] = solve_mass_matrix(model, M[..., free, :][..., free], rest[..., None])[..., 0]
-    effort[..., mask] = ((M @ acceleration[..., None])[..., 0] + bias)[..., mask]
-    return Hybrid(*given.finite(acceleration=acceleration, effort=effort))

@@ -32,6 +32,22 @@ _R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = layout(R=9, p=3, omega=3, alpha=3
 
 
 @kernel
+def velocity_wrench(c, I, omega):
+    """Moment and force of a body's velocity: the Newton–Euler equations without accelerations. c, I: first moment and
+    inertia about the origin.
+    """
+    return cross(omega, symmetric_times(I, omega)), cross(omega, cross(omega, c))
+
+
+@kernel
+def newton_euler(m, c, I, omega, alpha, accel):
+    """Moment about the origin and force that move a body; accel: of its origin."""
+    moment, force = velocity_wrench(c, I, omega)
+    return (add(cross(c, accel), add(symmetric_times(I, alpha), moment)),
+            add(scale(m, accel), add(cross(alpha, c), force)))
+
+
+@kernel
 def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
     """One state: q[k:], v[j:], a[j:] and wrenches (empty: none) wrench[e:] per node; efforts to tau[j:]."""
     n = node_count(B)
@@ -68,11 +84,7 @@ def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
             alpha = add(alpha, add(alpha_r, cross(omega, omega_r)))
             omega = add(omega, omega_r)
 
-        m = B[o + MASS]
-        c = vector(B, o + MOMENT)
-        I = six(B, o + INERTIA)
-        force = add(scale(m, accel), add(cross(alpha, c), cross(omega, cross(omega, c))))
-        moment = add(cross(c, accel), add(symmetric_times(I, alpha), cross(omega, symmetric_times(I, omega))))
+        moment, force = newton_euler(B[o + MASS], vector(B, o + MOMENT), six(B, o + INERTIA), omega, alpha, accel)
         if wrench.shape[0] > 0:
             moment = sub(moment, vector(wrench, e + 6 * i))
             force = sub(force, vector(wrench, e + 6 * i + 3))

@@ -12,6 +12,7 @@ from ..model.block import IV, node
 from ..model.inertia import Array
 from ..model.state import Model, States
 
+SINGULAR = 1e-14   # of pivots, as a share of what they could be at most
 INDEFINITE = -2    # of kernels that solve with the whole mass matrix
 
 
@@ -91,16 +92,6 @@ def by_rows(given: States, result: Any, one: Callable[[int], Any]) -> None:
             part[row] = x
     if first is not None:
         raise SingularMassMatrix(first.model, first.joint, number, np.array(without, dtype=np.intp), result) from None
-
-
-def dense(given: States, result: Any, one: Callable[[int], Any], solve: Callable[[], Any]) -> Any:
-    """Result of `solve`; for a batch with a singular state, `by_rows`."""
-    try:
-        return solve()
-    except SingularMassMatrix:
-        if given.batch is not None:
-            by_rows(given, result, one)
-        raise
 
 
 def completed(compute: Callable[[], Any], complete: Callable[[Any], Any]) -> Any:

@@ -1,8 +1,7 @@
 """Robots with loops: equations of motion without the loop-closing forces.
 
-`M a + b = τ + Aᵀλ` times a basis G of the null space of A (K eq. 56) leaves `Gᵀ Y(q, v, a) π = Gᵀ τ`: as many rows as
-the mechanism has degrees of freedom. G is chosen so that rows belong to joints: `G = [1; −A_d⁺ A_i]`, with independent
-joints i, motors if possible, and dependent joints d.
+`M a + b = τ + Aᵀλ` times the tangents T of independent coordinates (`Mechanism`; K eq. 56) leaves `Tᵀ Y(q, v, a) π =
+Tᵀ τ`: as many rows as the mechanism has degrees of freedom, each of one joint, a motor if possible.
 """
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics.constrained.mechanism import Index, Mechanism, independent_coordinates, without_contacts
 from ..dynamics.constrained.projection import project
 from ..dynamics.constrained.values import evaluate
 from ..errors import RbdError
@@ -21,21 +21,14 @@ from .recorded.recording import Recording
 Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-7     # singular values of A, as a share of the largest
 SINGULAR = 1e-3       # smallest relative singular value of A_d with well determined dependent joints
-CLOSED = 1e-10        # m, rad: residual of f
-ITERATIONS = 20
-STEPS = 40            # from the neutral position to the first sample
 STRIDE = 0.3          # rad, m: between random states
 
 
 @dataclass(frozen=True, eq=False)
-class ClosedChain:
-    """independent, dependent: velocity coordinates; motors: coordinates with efforts."""
+class RecordedChain(Mechanism):
+    """motors: velocity coordinates with efforts."""
 
-    model: RobotModel
-    constraints: ConstraintSet
-    independent: NDArray[np.int64]
-    dependent: NDArray[np.int64]
-    motors: NDArray[np.int64]
+    motors: Index
 
     @property
     def judged(self) -> NDArray[np.bool_]:
@@ -45,25 +38,20 @@ class ClosedChain:
         return chosen
 
     def reduced(self, q: Array, value: Array) -> Array:
-        """Gᵀ of a value (N, nv, k) at q (N, nq): rows of dependent coordinates are zero."""
-        A = evaluate(self.model, self.constraints, q, np.zeros_like(value[..., 0]), np.zeros_like(value[..., 0]),
-                     1).jacobian
-        N = -np.linalg.pinv(A[..., self.dependent], rcond=1e-6) @ A[..., self.independent]
+        """Tᵀ of a value (N, nv, k) at q (N, nq): rows of dependent coordinates are zero."""
         out = np.zeros_like(value)
-        out[:, self.independent] = value[:, self.independent] + np.swapaxes(N, 1, 2) @ value[:, self.dependent]
+        out[:, self.independent] = np.swapaxes(self.tangents(q)[0], 1, 2) @ value
         return out
 
 
-def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recording) -> tuple[ClosedChain, Recording]:
+def closed_chain(model: RobotModel, constraints: ConstraintSet,
+                 recording: Recording) -> tuple[RecordedChain, Recording]:
     """The closed chain of a recording, and the recording completed to all joints: missing positions follow from the
     others, missing or constant efforts are zero. Raises `RbdError` if positions do not follow.
     """
     if not isinstance(constraints, ConstraintSet) or not constraints.size:
         raise RbdError("constraints: expected a ConstraintSet with at least one constraint")
-    if constraints.bound(model).contacts.rows:
-        raise RbdError(f"identification: rolling and sliding contacts "
-                       f"({', '.join(constraints.bound(model).contacts.names)}) are not supported: what rolls has no "
-                       "positions that follow from those of the motors")
+    without_contacts("identification", model, constraints)
     complete = completed(model, constraints, recording)
     finite = np.isfinite(complete.tau)
     low, high = (f(np.where(finite, complete.tau, bad), axis=0) for f, bad in ((np.min, np.inf), (np.max, -np.inf)))
@@ -76,44 +64,21 @@ def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recor
         raise RbdError(f"{recording.source}: no row has finite positions")
     q = complete.q[rows[np.unique(np.linspace(0, len(rows) - 1, 200).astype(int))]]
     A = evaluate(model, constraints, q, np.zeros_like(q), np.zeros_like(q), 1).jacobian
-    rank = int(np.linalg.matrix_rank(A, tol=None if not A.size else NEGLIGIBLE * np.abs(A).max()).max())
-    if rank >= model.nv:
-        raise RbdError("constraints: they leave no motion")
-    dependent = _dependent(A, rank, motors)
-    sizes = np.linalg.svd(A[..., dependent], compute_uv=False)
-    if rank and (sizes[:, -1] < SINGULAR * sizes[:, 0]).any():
-        names = ", ".join(model.velocity_names[j] for j in dependent)
+    independent = independent_coordinates(model, A, np.isin(np.arange(model.nv), motors))
+    chain = RecordedChain(model, constraints, independent, motors)
+    sizes = np.linalg.svd(A[..., chain.dependent], compute_uv=False)
+    if (sizes[:, -1:] < SINGULAR * sizes[:, :1]).any():
+        names = ", ".join(model.velocity_names[j] for j in chain.dependent)
         raise RbdError(f"{recording.source}: it passes a singular position of the loops, where {names} do not follow "
                        "the other joints")
-    independent = np.setdiff1d(np.arange(model.nv), dependent)
-    chain = ClosedChain(model, constraints, independent, dependent, motors)
     return chain, complete
 
 
-def with_motors(whole: Recording, motors: NDArray[np.int64]) -> Recording:
+def with_motors(whole: Recording, motors: Index) -> Recording:
     """The recording with efforts of these coordinates only."""
     tau = np.zeros_like(whole.tau)
     tau[:, motors] = whole.tau[:, motors]
     return Recording(whole.t, whole.q, whole.v, whole.a, tau=tau, joints=whole.joints, source=whole.source)
-
-
-def _dependent(A: Array, rank: int, motors: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Dependent joints at all these positions, joints without motors first."""
-    from scipy.linalg import qr
-
-    nv = A.shape[-1]
-    weight = np.ones(nv)
-    weight[motors] = 1e-3    # chosen only if the others do not suffice
-    chosen = qr(A.reshape(-1, nv)[:, :] * weight, mode="r", pivoting=True)[1] if rank else np.zeros(0, int)
-    best, score = np.sort(chosen[:rank]), -1.0
-    for j in range(len(A)):    # columns independent over all positions may be dependent at each one
-        trial = np.sort(qr(A[j] * weight, mode="r", pivoting=True)[1][:rank])
-        sizes = np.linalg.svd(A[..., trial], compute_uv=False)
-        worst = float((sizes[:, -1] / sizes[:, 0]).min()) if rank else 1.0
-        passive = len(np.setdiff1d(trial, motors))
-        if passive + worst > score:
-            best, score = trial, passive + worst
-    return best.astype(np.int64)
 
 
 def completed(model: RobotModel, constraints: ConstraintSet, recording: Recording) -> Recording:
@@ -134,41 +99,21 @@ def completed(model: RobotModel, constraints: ConstraintSet, recording: Recordin
     return Recording(recording.t, q, tau=tau, joints=names, source=recording.source)
 
 
-def _solved(model: RobotModel, constraints: ConstraintSet, q: Array, unknown: NDArray[np.int64],
-            source: str) -> Array:
-    """Solve for the unknown columns of q (N, nv), row by row from the neutral position on."""
-    known = np.setdiff1d(np.arange(model.nv), unknown)
-    position = project(model, constraints, model.neutral()).q
+def _solved(model: RobotModel, constraints: ConstraintSet, q: Array, unknown: Index, source: str) -> Array:
+    """q (N, nv) with its unknown columns, row by row from the neutral position on."""
+    chain = Mechanism(model, constraints, np.setdiff1d(np.arange(model.nv), unknown))
+    rows = np.flatnonzero(np.isfinite(q[:, chain.own]).all(axis=1))
+    solved = chain.along(q[rows][:, chain.own], project(model, constraints, model.neutral()).q)
+    bad = np.asarray(~np.isfinite(solved).all(axis=1))
+    columns = chain.tangents(solved[~bad])[2][..., unknown]
+    bad[~bad] = np.linalg.matrix_rank(columns, NEGLIGIBLE * np.abs(columns).max(initial=0.0)) < len(unknown)
+    if bad.any():
+        missing = ", ".join(model.velocity_names[j] for j in unknown)
+        raise RbdError(f"{source}: the loops cannot be closed in row {rows[np.argmax(bad)]}, or not by {missing} "
+                       "alone, whose positions were not recorded")
     out = q.copy()
-    first = True
-    for i in np.flatnonzero(np.isfinite(q[:, known]).all(axis=1)):
-        far = np.abs(q[i, known] - position[known]).max(initial=0.0)
-        steps = STEPS if first else max(1, int(np.ceil(far / STRIDE)))
-        begin = position[known].copy()
-        for k in range(1, steps + 1):
-            position[known] = begin + (q[i, known] - begin) * k / steps
-            if not _close(model, constraints, position, unknown):
-                missing = ", ".join(model.velocity_names[j] for j in unknown)
-                raise RbdError(f"{source}: the loops cannot be closed in row {i}, or not by {missing} alone, whose "
-                               "positions were not recorded")
-        first = False
-        out[i, unknown] = position[unknown]
+    out[rows] = solved
     return out
-
-
-def _close(model: RobotModel, constraints: ConstraintSet, q: Array, unknown: NDArray[np.int64]) -> bool:
-    """Newton's method in the unknown columns of q (nv,), in place; False if the loops do not close."""
-    zero = np.zeros_like(q)
-    for _ in range(ITERATIONS):
-        rows = evaluate(model, constraints, q, zero, zero, 1)
-        A = rows.jacobian[:, unknown]
-        step, _, rank, _ = np.linalg.lstsq(A, -rows.value, rcond=NEGLIGIBLE)
-        if rank < len(unknown):
-            return False
-        q[unknown] += step * min(1.0, STRIDE / max(float(np.abs(step).max()), 1e-300))
-        if np.abs(step).max() < CLOSED:
-            return bool(np.abs(rows.value).max() < 1e-6)
-    return False
 
 
 def closed_states(model: RobotModel, constraints: ConstraintSet, count: int, speed: float,

@@ -14,7 +14,7 @@ from ..model.constraints import ConstraintSet, bound_to
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from .base_parameters import BaseParameters, structural_base, with_columns
-from .closed_chain import ClosedChain, closed_chain, completed, with_motors
+from .closed_chain import RecordedChain, closed_chain, completed, with_motors
 from .consistent_fit import consistent_fit
 from .effort_checks import check_efforts, checked_gains, estimate_delay
 from .identified import Identification, StribeckVelocity, identified_model
@@ -131,7 +131,7 @@ class _Task:
         """Motors on more than one joint."""
         return CoupledMotors.none(self.model.nv) if self.transmission is None else self.transmission.coupled(self.model)
 
-    def closed(self, recording: Recording, constraints: ConstraintSet | None) -> tuple[ClosedChain | None, Recording,
+    def closed(self, recording: Recording, constraints: ConstraintSet | None) -> tuple[RecordedChain | None, Recording,
                                                                                         list[str]]:
         """The closed chain, if there are loops, the completed recording, and notes."""
         if constraints is not None:
@@ -146,7 +146,7 @@ class _Task:
                                "recorded: in closed loops these count as joints without motors")
         return chain, filled, [f"joints without efforts, taken as without motors: {', '.join(passive)}"] * bool(passive)
 
-    def equations(self, recording: Recording, chain: ClosedChain | None, cutoff: float | None, delay: float,
+    def equations(self, recording: Recording, chain: RecordedChain | None, cutoff: float | None, delay: float,
                   gains: Any) -> tuple[Equations, Rows, list[str]]:
         """The recording as equations, with gains, their rows, and what was found in it."""
         coupled = self.coupled
@@ -299,7 +299,7 @@ def _solver(name: str) -> Callable[[Rows, Array, Unknowns, float], Array]:
     return SOLVERS[name]
 
 
-def _notes(prepared: Prepared, chain: ClosedChain | None) -> list[str]:
+def _notes(prepared: Prepared, chain: RecordedChain | None) -> list[str]:
     """The notes without that on constant efforts if these are of joints without motors, which is already reported."""
     reported = chain is not None and not np.isin(prepared.unmeasured, chain.motors).any()
     return [note for note in prepared.notes if not (reported and note.startswith("efforts that are constant"))]

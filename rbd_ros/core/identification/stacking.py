@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..derivatives.regressor import inertial_regressor
 from ..model.robot_model import RobotModel
-from .closed_chain import ClosedChain
+from .closed_chain import RecordedChain
 from .linear_fit import Rows
 from .recorded.signals import Piece, Prepared, decimation, low_pass, noise_correlation, shifted
 from .recorded.sticking import sticking
@@ -36,7 +36,7 @@ class Equations:
     gain: Array
     coupled: CoupledMotors
     slowest: float
-    chain: ClosedChain | None = None
+    chain: RecordedChain | None = None
     stribeck: StribeckTerms | None = None
 
     def rows(self) -> Rows:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics.friction import Friction
 from .linear_fit import LinearFit, Rows, linear_fit
 from .recorded.signals import Piece, Prepared, decimation, low_pass
 
@@ -45,7 +46,7 @@ def filtered_law(prepared: Prepared, piece: Piece, joints: NDArray[np.int64], ve
     factor = max(1, round(prepared.rate / piece.rate))
     t = np.linspace(piece.t[0], piece.t[-1], factor * (len(piece.t) - 1) + 1)
     v = CubicSpline(piece.t, piece.v[:, joints])(t)
-    law = np.exp(-((v / velocities) ** 2)) * np.tanh(v / smoothing)
+    law = Friction(breakaway=1.0, stribeck_velocity=velocities, smoothing=smoothing).effort(v)
     return low_pass(law, factor * piece.rate, prepared.cutoff)[::factor]
 
 

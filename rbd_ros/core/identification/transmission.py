@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..dynamics.friction import SMOOTHING
+from ..dynamics.friction import SMOOTHING, Friction
 from ..errors import RbdError, shown, unknown_name
 from ..model.files.yaml_text import read_yaml
 from ..model.inertia import read_only
@@ -47,7 +47,8 @@ class CoupledMotors:
 
     def effort(self, v: Array, a: Array, smoothing: float) -> Array:
         """Effort of the motors at the joints, (N, nv)."""
-        joint_effort: Array = self.regressor(v, a, np.tanh(v @ self.rows.T / smoothing)) @ self.parameters
+        joint_effort: Array = self.regressor(
+            v, a, Friction(coulomb=1.0, smoothing=smoothing).effort(v @ self.rows.T)) @ self.parameters
         return joint_effort
 
 

@@ -253,7 +253,7 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
             iterations: int, begin: float) -> OptimalMotion:
     reason = solution.reason
     missed = [(name, pose.body) for name, pose, q in zip(("start", "goal"), task.poses, spline.control[[0, -1]],
-                                                         strict=True) if pose and not pose.holds(task.model, q)]
+                                                         strict=True) if pose and not pose.holds(q)]
     converged = solution.converged and not missed
     if solution.converged and missed:
         name, body = missed[0]

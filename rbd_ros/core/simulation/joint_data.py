@@ -9,6 +9,7 @@ import numpy as np
 
 from ..compiled.entry import entry
 from ..compiled.kernel import kernel, sweep
+from ..dynamics.friction import friction_level
 from ..model.block import all_finite
 
 # Rows of `joints` (ROWS, nv). POSITION: index in q of a coordinate that stops act on, or −1.
@@ -22,11 +23,10 @@ ROUNDING = 1e-12    # relative to a velocity limit
 @kernel
 def dry_friction(joints, i, speed):
     """Dry friction of coordinate i at this speed, brakes included, N m or N."""
-    level = joints[BRAKES, i] + joints[COULOMB, i]
-    more = joints[BREAKAWAY, i] - joints[COULOMB, i]
-    if more != 0.0:
-        level += more * np.exp(-(speed / joints[STRIBECK, i]) ** 2)
-    return level
+    coulomb, breakaway = joints[COULOMB, i], joints[BREAKAWAY, i]
+    if coulomb == breakaway:
+        return joints[BRAKES, i] + coulomb
+    return joints[BRAKES, i] + friction_level((0.0, coulomb, breakaway, joints[STRIBECK, i], 1.0), speed)
 
 
 @kernel

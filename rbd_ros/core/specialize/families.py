@@ -18,12 +18,12 @@ from ..derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
 from ..derivatives.second_time_derivatives import second_order_recursion
 from ..derivatives.taylor import taylor_order, taylor_start, workspace_size
 from ..derivatives.time_derivatives import (
-    cholesky_solve, forward_dynamics_time_derivatives, has_varying, inverse_dynamics_time_derivatives,
+    forward_dynamics_time_derivatives, has_varying, inverse_dynamics_time_derivatives,
 )
 from ..dynamics.articulated import articulated_recursion
 from ..dynamics.hybrid import Hybrid, hybrid_dynamics, hybrid_dynamics_entry, prescribed_mask
 from ..dynamics.kinematics import FRAMES, jacobian, jacobian_entry
-from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..dynamics.shared_coordinates import shared_recursion
 from ..errors import RbdError, shown, unknown_name
 from ..model.block import GRAVITY, SHARED
 from ..model.robot_model import RobotModel
@@ -153,10 +153,8 @@ def _forward_series_of(model: RobotModel, parameters: Parameters) -> Function:
             plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
             rest = symbols(x[2 + m] / float(factorial(m)) - below)
             if B[SHARED] > 0.0:
-                H = symbols([0.0] * nv * nv)
-                plain(mass_matrix_recursion)(B, q, 0, W, H, 0)
-                found = rest
-                if not plain(cholesky_solve)(H, nv, found):
+                H = symbols([0.0] * nv * (nv + 1))
+                if plain(shared_recursion)(still, q, 0, none[1], rest, 0, none, (W[:0], 0), W, H, found, found) != 0:
                     return False
             elif plain(articulated_recursion)(still, q, 0, none[1], rest, 0, none, (W[:0], 0), W, found, found) != 0:
                 return False

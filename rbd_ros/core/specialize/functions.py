@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ..derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives, hybrid_derivatives_entry
 from ..derivatives.inverse import InverseDerivatives, inverse_derivatives_entry, inverse_dynamics_derivatives
 from ..derivatives.regressor import inertial_regressor, regressor_entry
-from ..derivatives.time_derivatives import cholesky_solve
 from ..dynamics.coriolis import coriolis_entry, coriolis_matrix
 from ..dynamics.energy import (
     _ANGULAR, _KINETIC, _MASS, _MOMENT, _POTENTIAL, RESULTS, center_of_mass, centroidal_momentum, kinetic_energy,
@@ -21,7 +20,8 @@ from ..dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics, in
 from ..dynamics.kinematics import (
     body_accelerations, body_velocities, forward_kinematics, motions_entry, poses_entry,
 )
-from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry, mass_matrix_recursion
+from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry
+from ..dynamics.shared_coordinates import shared_recursion
 from ..model.block import (
     HEADER, LINK, LINK_ROTATION, LINK_START, LINKS, NODE, NODES, ROTATION, SHARED, size_v,
 )
@@ -76,13 +76,9 @@ def _of_forward_derivatives(plain: Plain, B: Symbols, x: Sequence[Symbols], W: S
 def _forward(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
     if not B[SHARED] > 0.0:
         return plain(forward_dynamics_entry)(B, *x, W, out) == 0
-    q, v, tau = x    # mimic joints: M a = tau - b, as `solve_dense`
-    nv = len(v)
-    H, bias = symbols([0.0] * nv * nv), symbols([0.0] * nv)
-    plain(mass_matrix_recursion)(B, q, 0, W, H, 0)
-    accepted = plain(inverse_dynamics_entry)(B, q, v, symbols([0.0] * nv), W, bias)
-    out[:] = tau - bias
-    return accepted and plain(cholesky_solve)(H, nv, out)
+    q, v, tau = x    # mimic joints
+    H, none = symbols([0.0] * len(v) * (len(v) + 1)), (np.zeros(0, dtype=np.bool_), v)
+    return plain(shared_recursion)(B, q, 0, v, tau, 0, none, (W[:0], 0), W, H, out, out) == 0
 
 
 def _at_rest(plain: Plain, B: Symbols) -> Symbols:

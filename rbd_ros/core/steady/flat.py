@@ -13,6 +13,7 @@ from ..compiled.kernel import sweep
 from ..derivatives.second_time_derivatives import second_order_recursion
 from ..derivatives.time_derivatives import has_varying
 from ..compiled.exact import exact
+from ..dynamics.friction import friction_law, friction_slopes
 from ..model.block import all_finite, size_v
 from ..model.configuration import positions_valid
 
@@ -25,27 +26,22 @@ TAU, RATE, ACCELERATION, MOTOR, MOTOR_RATE, MOTOR_ACCELERATION, EFFORT, STIFFNES
 
 @exact
 def friction_rows(F, n, i, v, a, jerk, out):
-    """Add d v + c tanh(v/s) and its time derivatives to the efforts of link i."""
+    """Add friction without Stribeck's effect, and its time derivatives to the efforts of link i."""
     d = F[SCALARS + DAMPING * n + i]
     c = F[SCALARS + COULOMB * n + i]
     s = F[SMOOTHING]
-    t = np.tanh(v / s)
-    t1 = (1.0 - t * t) / s
-    t2 = -2.0 * t * t1 / s
-    slope = d + c * t1
-    out[TAU, i] += d * v + c * t
+    slope, curvature = friction_slopes((d, c, c, 1.0, s), v)
+    out[TAU, i] += friction_law((d, c, c, 1.0, s), v)
     out[RATE, i] += slope * a
-    out[ACCELERATION, i] += slope * jerk + c * t2 * a * a
+    out[ACCELERATION, i] += slope * jerk + curvature * a * a
 
 
 @exact
 def motor_friction(F, n, i, v):
-    """d v + g(v) tanh(v/s)."""
+    """Friction of motor i."""
     at = SCALARS + i
-    c = F[at + MOTOR_COULOMB * n]
-    extra = F[at + BREAKAWAY * n] - c
-    ratio = v / F[at + STRIBECK * n]
-    return F[at + MOTOR_DAMPING * n] * v + (c + extra * np.exp(-ratio * ratio)) * np.tanh(v / F[at + WIDTH * n])
+    return friction_law((F[at + MOTOR_DAMPING * n], F[at + MOTOR_COULOMB * n], F[at + BREAKAWAY * n],
+                         F[at + STRIBECK * n], F[at + WIDTH * n]), v)
 
 
 @exact

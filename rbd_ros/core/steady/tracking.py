@@ -4,10 +4,10 @@ A law is a record P of numbers: which law, what belongs to it, and per joint gai
 """
 from __future__ import annotations
 
-import numpy as np
 
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import sweep
+from ..dynamics.friction import friction_law
 from ..dynamics.inverse import inverse_dynamics_recursion
 from ..compiled.exact import exact
 from ..model.block import OWNER, all_finite, first_position, first_velocity, node, node_count, size_v
@@ -25,9 +25,9 @@ def packed_size(nv: int) -> int:
 
 @exact
 def friction_of_joints(damping, coulomb, v, smoothing, tau):
-    """tau += d v + c tanh(v/s)."""
+    """Add friction without Stribeck's effect."""
     for i in range(len(v)):
-        tau[i] += damping[i] * v[i] + coulomb[i] * np.tanh(v[i] / smoothing)
+        tau[i] += friction_law((damping[i], coulomb[i], coulomb[i], 1.0, smoothing), v[i])
 
 
 @exact

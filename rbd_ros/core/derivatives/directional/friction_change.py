@@ -8,7 +8,7 @@ import numpy as np
 
 from ...compiled.entry import entry
 from ...compiled.kernel import kernel, routine
-from ...dynamics.friction import Friction
+from ...dynamics.friction import Friction, friction_by_parameters, friction_law, friction_slopes
 from ...errors import unknown_name
 from ...model.inertia import Array, finite
 from ...model.robot_model import RobotModel
@@ -50,16 +50,8 @@ def followed(model: RobotModel, law: Friction, record: Array) -> Array:
 @kernel
 def friction_terms(law, k, v):
     """At speed v: the effort, its slope, and what its derivatives by the parameters need."""
-    d = law[0, k]
-    c = law[1, k]
-    w = law[3, k]
-    s = law[4, k]
-    t = np.tanh(v / s)
-    far = -np.expm1(-(v / w) ** 2)
-    bump = (law[2, k] - c) * (1.0 - far)
-    turn = (1.0 - t * t) / s
-    by = (v, far * t, (1.0 - far) * t, 2.0 * bump * v * v / w**3 * t, -(c + bump) * turn * v / s)
-    return d * v + (c + bump) * t, d - 2.0 * v / w**2 * bump * t + (c + bump) * turn, by
+    p = (law[0, k], law[1, k], law[2, k], law[3, k], law[4, k])
+    return friction_law(p, v), friction_slopes(p, v)[0], friction_by_parameters(p, v)
 
 
 @kernel

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ...compiled.entry import entry
 from ...compiled.kernel import kernel, sweep
 from ...errors import RbdError
-from ...lie.spatial import add, cross, hat, rotate, rotate_back, scale, sub, symmetric_times
+from ...lie.spatial import add, cross, hat, rotate, rotate_back, scale, sub
 from ...model.block import (
     LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, all_finite, first_velocity, integer, kind, layout,
     matrix, node, node_count, parent, put, put_add, put_matrix, put_six, rates_valid, six, size_q, size_v, vector, zero,
@@ -29,6 +29,7 @@ from ..articulated import (
     to_parent,
 )
 from ..hybrid import prescribed_mask
+from ..inverse import velocity_wrench
 from ..kinematics import body_velocities
 from ..singular import solved
 from .link_tree import (
@@ -77,8 +78,7 @@ def link_sweep(B, L, v, mask, acc, wrench, e, W, Y):
         m = L[t + MASS]
         c = vector(L, t + MOMENT)
         I = six(L, t + INERTIA)
-        N = cross(omega, symmetric_times(I, omega))
-        F = cross(omega, cross(omega, c))
+        N, F = velocity_wrench(c, I, omega)
         if wrench.shape[0] > 0:
             moment, force = to_node(B, o, vector(wrench, e + 6 * i), vector(wrench, e + 6 * i + 3))
             N = sub(N, moment)

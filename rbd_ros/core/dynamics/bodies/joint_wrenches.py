@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ...compiled.entry import quick_entry
 from ...compiled.kernel import sweep
 from ...errors import RbdError
-from ...lie.spatial import add, cross, rotate, scale, sub, symmetric_times
+from ...lie.spatial import add, cross, rotate, sub
 from ...model.block import (
     GRAVITY, LINK_NODE, all_finite, integer, matrix, node, node_count, parent, put, put_add, rates_valid, six, size_q,
     size_v, vector, zero,
@@ -24,7 +24,7 @@ from ...model.robot_model import RobotModel
 from ...model.state import shaped
 from ...compiled.door import Call, door
 from ...compiled.workspace import ONE_STATE
-from ..inverse import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, inverse_dynamics_recursion
+from ..inverse import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, inverse_dynamics_recursion, newton_euler
 from .link_tree import (
     ABOVE, INDEX, INERTIA, MASS, MOMENT, ROW, link_count, link_record, link_tree, link_wrenches, to_link, to_node,
 )
@@ -47,10 +47,7 @@ def joint_wrenches_recursion(B, L, q, k, v, a, j, wrench, e, W, out, at):
             omega = vector(W, SIZE * h + _OMEGA)
             alpha = vector(W, SIZE * h + _ALPHA)
             accel = vector(W, SIZE * h + _ACCEL)
-        c = vector(L, t + MOMENT)
-        I = six(L, t + INERTIA)
-        F = add(scale(L[t + MASS], accel), add(cross(alpha, c), cross(omega, cross(omega, c))))
-        N = add(cross(c, accel), add(symmetric_times(I, alpha), cross(omega, symmetric_times(I, omega))))
+        N, F = newton_euler(L[t + MASS], vector(L, t + MOMENT), six(L, t + INERTIA), omega, alpha, accel)
         if wrench.shape[0] > 0:
             moment, force = to_node(B, o, vector(wrench, e + 6 * i), vector(wrench, e + 6 * i + 3))
             N = sub(N, moment)

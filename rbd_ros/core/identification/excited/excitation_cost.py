@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dynamics.friction import joint_friction
+from ...dynamics.friction import Friction, joint_friction
 from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...derivatives.regressor import PARAMETERS, inertial_regressor
 from ...dynamics.inverse import inverse_dynamics
@@ -17,6 +17,7 @@ from ..regressor_columns import columns_of, full_regressor
 Array = NDArray[np.float64]
 STEP = 1e-6          # of differences; the regressor is linear in a and quadratic in v
 SLIP = 0.1           # rad/s, m/s: smoothing of Coulomb friction in the optimisation
+RUBS = Friction(coulomb=1.0, smoothing=SLIP)
 SLOWEST_SLIP = 0.02  # in the final evaluation
 CLEAR, UNIT = 0.005, 0.2    # m: margin of clearances, and unit of their violation
 TINY = 1e-12
@@ -75,7 +76,7 @@ class Information:
 
     def regressor(self, x: Array, slip: float) -> Array:
         q, v, a = self.series.motion(x)
-        W = full_regressor(self.model, q, v, a, np.tanh(v / slip))[..., self.columns]
+        W = full_regressor(self.model, q, v, a, Friction(coulomb=1.0, smoothing=slip).effort(v))[..., self.columns]
         return W * self.weights[:, None]
 
     def quality(self, x: Array) -> tuple[float, float]:
@@ -90,7 +91,7 @@ class Information:
         """Value, gradient by x, and log det."""
         model, nv, p = self.model, self.model.nv, len(self.columns)
         q, v, a = self.series.motion(x)
-        Y = full_regressor(model, q, v, a, np.tanh(v / SLIP))[..., self.columns] * self.weights[:, None]
+        Y = full_regressor(model, q, v, a, RUBS.effort(v))[..., self.columns] * self.weights[:, None]
         W = Y.reshape(-1, p)
         scale = np.maximum(np.linalg.norm(W, axis=0), TINY)
         M = (W / scale).T @ (W / scale) + 1e-10 * np.eye(p)
@@ -109,7 +110,7 @@ class Information:
             elif what == "viscous":
                 dv[:, joints] += part
             else:
-                dv[:, joints] += part * (1.0 - np.tanh(v[:, joints] / SLIP) ** 2) / SLIP
+                dv[:, joints] += part * RUBS.slope(v[:, joints])
             offset += len(columns)
         return -log_det / p, -2.0 / p * self.series.gradient(dq, dv, da), log_det
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dynamics.friction import SMOOTHING
+from ...dynamics.friction import SMOOTHING, Friction
 from ...errors import RbdError
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
@@ -35,8 +35,8 @@ MARGIN = 2.5         # periods of the cutoff frequency at both ends of a piece a
 @dataclass(frozen=True, eq=False)
 class Piece:
     """Equidistant samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), filtered equally. slip (N, nv + k):
-    `tanh(v / s)` of Coulomb friction, of the joints and of k motors on more than one joint; because it jumps, it is
-    filtered like the efforts, at full rate.
+    Coulomb friction per N m or N of its level, of the joints and of k motors on more than one joint; because it jumps,
+    it is filtered like the efforts, at full rate.
     """
 
     t: Array
@@ -235,7 +235,7 @@ def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float, motors
     t = piece.t[rows]
     v = spline(piece.t, nu=1)
     speeds = v if motors is None else np.concatenate([v, v @ motors.T], axis=1)
-    slip = low_pass(np.tanh(speeds / smoothing), rate, cutoff)
+    slip = low_pass(Friction(coulomb=1.0, smoothing=smoothing).effort(speeds), rate, cutoff)
     return Piece(t, q[rows], v[rows], spline(t, nu=2), tau[rows], slip[rows])
 
 

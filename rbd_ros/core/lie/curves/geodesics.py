@@ -13,6 +13,7 @@ it is solved as a two-point boundary value problem by shooting, with Taylor seri
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,11 @@ from .. import so3
 from . import metric_geodesics
 from .motion import Motion, ends, single, unit_time
 from .metrics import Metric
+from .shooting import shoot
 from ..so3 import Array
 
 _ORDER = 24           # of the Taylor series
 _REACH = 0.6          # step of a Taylor series times the largest rate of the motion
-_TOLERANCE = 1e-10    # of the last Newton step, relative; it converges quadratically
 _SMALLEST_STEP = 5e-3    # of the continuation in the end velocities
 
 
@@ -152,45 +153,17 @@ def _shoot(r: Array, omega0: Array, omega1: Array) -> Array:
 
 def _continue(r: Array, omega0: Array, omega1: Array) -> Array | None:
     """(ω̇, ω̈) at the start, from that between ends at rest to that with ω₀, ω₁; None where the branch folds back."""
-    unknown = np.concatenate([6.0 * r, -12.0 * r])    # exact when both ends are at rest
-    slope = np.zeros(6)
-    reached, step = 0.0, 1.0
-    while reached < 1.0:
-        share = min(1.0, reached + step)
-        found = _newton(unknown + (share - reached) * slope, r, share * omega0, share * omega1)
-        if found is not None:
-            slope = (found - unknown) / (share - reached)
-            reached, unknown, step = share, found, 1.5 * step
-        elif step > _SMALLEST_STEP:
-            step *= 0.4
-        else:
-            return None
-    return unknown
+    return shoot(partial(_miss, r, omega0, omega1), np.concatenate([6.0 * r, -12.0 * r]), _SMALLEST_STEP)
 
 
-def _newton(unknown: Array, r: Array, omega0: Array, omega1: Array) -> Array | None:
-    """Newton's iteration on the end state; None unless it contracts at once (so that it stays on its branch)."""
+def _miss(r: Array, omega0: Array, omega1: Array, share: float, unknown: Any) -> Any:
+    """Error (N, 6) of the end rotation and angular velocity, from (ω̇, ω̈) (N, 6) at the start, for a share of ω₀, ω₁.
+    """
+    omega0, omega1 = share * omega0, share * omega1
     x, y, z, w = so3.exp_quaternion(-r)
     to_target = np.array([[w, -z, y, x], [z, w, -x, y], [-y, x, w, z], [-x, -y, -z, w]])    # left multiplication
-    directions = np.concatenate([np.zeros((6, 1)), 1e-30j * np.eye(6)], axis=1)
-    before = np.inf
-    for _ in range(12):
-        initial = np.concatenate([np.repeat(omega0[:, None], 7, axis=1), unknown[:, None] + directions])
-        _, pieces = _integrate(initial)
-        x, y, z, w = to_target @ pieces[-1, :4, :, 0]
-        sign = np.where(w[0].real < 0.0, -2.0, 2.0)
-        end = np.concatenate([sign * np.stack([x, y, z]), pieces[-1, 4:7, :, 0] - omega1[:, None]])
-        residual, jacobian = end[:, 0].real, end[:, 1:].imag / 1e-30
-        size = 1.0 + np.abs(unknown).max()
-        try:
-            change = np.linalg.solve(jacobian, residual)
-        except np.linalg.LinAlgError:
-            return None
-        unknown = unknown - change
-        norm = np.linalg.norm(change) / size
-        if norm < _TOLERANCE:
-            return unknown
-        if norm > 0.5 * before or norm > 1.0:
-            return None
-        before = norm
-    return None
+    start = np.broadcast_to(omega0[:, None], (3, len(unknown)))
+    _, pieces = _integrate(np.concatenate([start, unknown.T]))
+    x, y, z, w = to_target @ pieces[-1, :4, :, 0]
+    sign = np.where(w[0].real < 0.0, -2.0, 2.0)
+    return np.concatenate([sign * np.stack([x, y, z]), pieces[-1, 4:7, :, 0] - omega1[:, None]]).T

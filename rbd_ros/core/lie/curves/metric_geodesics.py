@@ -19,11 +19,11 @@ from ...errors import RbdError
 from .. import se3, so3
 from .motion import Motion, unit_time
 from .metrics import Metric
+from .shooting import shoot
 from ..so3 import Array
 
 _ORDER = 24
 _REACH = 0.5             # step of a Taylor series times the largest rate
-_TOLERANCE = 1e-11       # of the last Newton step, relative
 _SMALLEST_STEP = 1e-3    # of the continuation in Q
 _MOST_PIECES = 2000      # of one curve
 # structure constants: (ad_U W)_i = _BRACKET[i, j, k] U_j W_k; and the elements of se(3) that belong to the axes
@@ -115,43 +115,19 @@ def _integrate(Q: Array, V: Any) -> tuple[Array, Any, Any]:
 def _shoot(Q: Array, target: Array) -> Array:
     """V at the start, so that the curve from 1 ends at `target` after unit time."""
     plain = np.diag(np.repeat([np.trace(Q[:3, :3]) / 3.0, np.trace(Q[3:, 3:]) / 3.0], 3))
-    R, p = target[:3, :3], target[:3, 3]
-    V = np.concatenate([so3.log(R), p])    # p is straight: exact for `plain`
-    reached, step, slope = 0.0, 1.0, np.zeros(6)
-    while reached < 1.0:
-        share = min(1.0, reached + step)
-        found = _newton((1.0 - share) * plain + share * Q, target, V + (share - reached) * slope)
-        if found is not None:
-            slope = (found - V) / (share - reached)
-            reached, V, step = share, found, 2.0 * step
-        else:
-            step *= 0.4
-            if step < _SMALLEST_STEP:
-                raise RbdError("no geodesic of this metric found that continues that of Q = diag(α, α, α, β, β, β); "
-                               "expected ends that are closer, or a Q nearer to such a one")
-    return V
-
-
-def _newton(Q: Array, target: Array, V: Array) -> Array | None:
-    """Newton's iteration on the end pose; None unless it contracts at once (so that it stays on its branch)."""
-    directions = np.concatenate([np.zeros((1, 6)), 1e-30j * np.eye(6)])
+    straight = np.concatenate([so3.log(target[:3, :3]), target[:3, 3]])    # p is straight: exact for `plain`
     back = se3.inverse(target)
-    before = np.inf
-    for _ in range(15):
-        end = back @ _integrate(Q, V + directions)[2][-1][..., 0, :, :]
+
+    def miss(share: float, V: Any) -> Any:
+        """Error (N, 6) of the end pose; None if it is more than 75° off."""
+        end = back @ _integrate((1.0 - share) * plain + share * Q, V)[2][-1][..., 0, :, :]
+        if np.trace(end[0].real) < 2.5:
+            return None
         skew = 0.5 * (end[:, :3, :3] - end[:, :3, :3].transpose(0, 2, 1))
-        if np.trace(end[0].real) < 2.5:    # more than 75° off
-            return None
-        miss = np.concatenate([np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], -1), end[:, :3, 3]], -1)
-        try:
-            change = np.linalg.solve(miss[1:].imag.T / 1e-30, miss[0].real)
-        except np.linalg.LinAlgError:
-            return None
-        V = V - change
-        norm = float(np.linalg.norm(change)) / (1.0 + float(np.linalg.norm(V)))
-        if norm < _TOLERANCE:
-            return V
-        if not norm <= min(0.7 * before, 0.5):
-            return None
-        before = norm
-    return None
+        return np.concatenate([np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], -1), end[:, :3, 3]], -1)
+
+    V = shoot(miss, straight, _SMALLEST_STEP)
+    if V is None:
+        raise RbdError("no geodesic of this metric found that continues that of Q = diag(α, α, α, β, β, β); "
+                       "expected ends that are closer, or a Q nearer to such a one")
+    return V

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...compiled.entry import entry
 from ...compiled.kernel import sweep
+from ...dynamics.friction import friction_law
 
 SCANS, HALVINGS = 200, 40
 CANDIDATES = 32
@@ -22,7 +23,8 @@ def accelerations(rows, i, limits, friction, b):
     speed = np.sqrt(b)
     for r in range(rows.shape[2]):
         v = rows[3, i, r] * speed
-        rest = rows[1, i, r] * b + rows[2, i, r] + friction[0, r] * v + friction[1, r] * np.tanh(v / friction[2, r])
+        rest = rows[1, i, r] * b + rows[2, i, r] + friction_law(
+            (friction[0, r], friction[1, r], friction[1, r], 1.0, friction[2, r]), v)
         A = rows[0, i, r]
         if abs(A) > 1e-12:
             x = (limits[0, i, r] - rest) / A

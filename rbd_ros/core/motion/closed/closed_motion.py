@@ -6,10 +6,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...dynamics.constrained.mechanism import Lifted
 from ...errors import RbdError, shown
 from ..splines import SplineMotion
 from ..trajectory import Reference
-from .closed_chain import ClosedChain, Lifted
+from .closed_chain import ClosedChain
 
 Array = NDArray[np.float64]
 EACH = 20    # stored postures per interval of the spline, as guesses for Newton's method
@@ -32,7 +33,7 @@ class ClosedMotion:
         times, postures = self._kept
         u, rates, accelerations = self.spline.derivatives(t, 2)
         before = postures[np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(times) - 1)]
-        near = before[:, self.chain.places[self.chain.independent]]
+        near = before[:, self.chain.own]
         q = np.full_like(before, np.nan)
         stored = np.isfinite(before).all(axis=1)
         if stored.any():

@@ -6,10 +6,11 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
+from ...dynamics.constrained.mechanism import FAR, Index, Lifted
 from ...errors import RbdError
 from ..places.plane_limit import Planes
 from ..optimal.springs import Springs
-from .closed_chain import FAR, ClosedChain, Index, Lifted, Shared
+from .closed_chain import ClosedChain, Shared
 from .slopes import Slopes, rate_slopes, slopes
 
 Array = NDArray[np.float64]

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...dynamics.constrained.mechanism import Lifted
 from ...dynamics.friction import Friction
 from ...derivatives.inverse import inverse_dynamics_derivatives
-from .closed_chain import ClosedChain, Lifted, Shared
+from .closed_chain import ClosedChain, Shared
 
 Array = NDArray[np.float64]
 APART = 3e-3      # rad or m, step of these differences; a tenth for speeds, a hundredth for accelerations

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dynamics.friction import joint_friction
+from ...dynamics.constrained.mechanism import Mechanism
 from ...errors import RbdError
+from ...model.constraints import ConstraintSet
 from ...model.state import node_wrenches, not_a_model
-from ..closed.closed_chain import ClosedChain
-from ..closed.mechanism import closed_chain
-from ..places.body_goal import BodyGoal
+from ..closed.closed_chain import ClosedChain, closed_chain
 from ..places.plane_limit import Planes
 from ..splines import basis
 from .checked import checked_duration, checked_objective, checked_waypoints
-from ..places.ends import CONSISTENT, closed_ends, open_ends
+from ..places.ends import CONSISTENT, ends
 from .limits import checked_limits
 from .passive import without_motors
 from .springs import links_and_springs
@@ -45,24 +45,22 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
     if springs is not None:
         kept = replace(kept, effort=np.minimum(kept.effort, springs.reach))
     friction, apart = joint_friction(model, smoothing), Planes(model, planes)
-    if constraints is None:
-        poses = tuple(end if isinstance(end, BodyGoal) else None for end in (start, goal))
-        times, via = checked_waypoints(model, waypoints, B)
-        first, last = open_ends(model, start, goal, B.end_derivatives, via, kept, until)
-        task = Task(model, B, first, last, fixed, bounds, weights, kept, times, via, wrenches, friction,
-                    planes=apart if len(apart) else None, springs=springs, poses=(poses[0], poses[1]))
-        if actuated is not None:
-            task = without_motors(task, actuated, passive_tolerance)
-    else:
-        def mechanism(posture: Any) -> ClosedChain:
-            return closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)),
-                                friction, wrenches, posture)
+    loops = constraints if constraints is not None else ConstraintSet()
 
-        times, points = checked_waypoints(model, waypoints, B, model.nq)
-        ends = closed_ends(model, constraints, mechanism, B, start, goal, points, kept, until)
-        u = ends.postures[:, ends.chain.places[ends.chain.independent]]
-        task = Task(model, B, ends.start, ends.goal, fixed, bounds, weights, kept, times, u[2:], wrenches, friction,
-                    ends.chain, ends.postures, apart if len(apart) else None, springs, poses=ends.poses)
+    def mechanism(posture: Array) -> Mechanism:
+        if constraints is None:
+            return Mechanism(model, loops, np.arange(model.nv))
+        return closed_chain(model, loops, actuated, minimize, weights.get("effort", np.ones(model.nv)), friction,
+                            wrenches, posture)
+
+    times, points = checked_waypoints(model, waypoints, B, model.nq)
+    chain, postures, first, last, poses = ends(model, loops, mechanism, B, start, goal, points, kept, until)
+    task = Task(model, B, first, last, fixed, bounds, weights, kept, times, postures[2:, chain.own], wrenches, friction,
+                planes=apart if len(apart) else None, springs=springs, poses=poses)
+    if isinstance(chain, ClosedChain):
+        task = replace(task, chain=replace(chain, start=postures[0]), postures=postures)
+    elif actuated is not None:
+        task = without_motors(task, actuated, passive_tolerance)
     check_ends(task)
     return task
 

@@ -45,7 +45,7 @@ class Equations:
         out = np.empty(self.size)
         out[:self._passed] = (np.matmul(self._way, windows)[:, 0] - self.task.via).reshape(-1)
         for pose, rows, _, end in self._poses:
-            out[rows] = pose.equations(self.task.model, control[-end])
+            out[rows] = pose.equations(control[-end])
         if len(self.task.passive):
             out[self._efforts] = self.task.tolerated * h[self._cells].reshape(-1)
         return out
@@ -55,7 +55,7 @@ class Equations:
         m, B = self._passed, self.task.basis
         out = np.zeros((self.free + self.task.free_duration, self.size))
         for pose, rows, unknowns, end in self._poses:
-            out[unknowns, rows] = pose.jacobian(self.task.model, at.ends[end]).T
+            out[unknowns, rows] = pose.jacobian(at.ends[end]).T
         if len(self.task.passive):
             self._effort_columns(at, out[:, self._efforts])
         if not m:
@@ -95,7 +95,7 @@ class Equations:
             return x
         out = x.copy()
         for pose, _, unknowns, _ in self._poses:
-            out[unknowns] = pose.reached(self.task.model, x[unknowns])
+            out[unknowns] = pose.reached(x[unknowns])
         return out
 
     def stiffen(self, band: Array) -> None:
@@ -116,8 +116,8 @@ class Equations:
         """
         unit = STIFF * float(np.median(band[0]))
         for pose, rows, unknowns, end in self._poses:
-            J = pose.jacobian(self.task.model, at.ends[end])
-            C = pose.curvature(self.task.model, at.ends[end], nu[rows]) if nu[rows].any() else np.zeros((self.nv,) * 2)
+            J = pose.jacobian(at.ends[end])
+            C = pose.curvature(at.ends[end], nu[rows]) if nu[rows].any() else np.zeros((self.nv,) * 2)
             if convex:
                 size, way = np.linalg.eigh(C)
                 C = (way * np.maximum(size, 0.0)) @ way.T

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...dynamics.constrained.mechanism import places
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
-from ..closed.closed_chain import places
 from ..position_limits import limits as position_limits
 
 Array = NDArray[np.float64]

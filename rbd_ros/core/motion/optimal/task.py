@@ -13,8 +13,7 @@ from ...dynamics.friction import Friction
 from ...dynamics.inverse import inverse_dynamics
 from ...model.robot_model import RobotModel
 from ..closed.closed_chain import ClosedChain
-from ..closed.closed_goal import ClosedGoal
-from ..places.body_goal import BodyGoal
+from ..places.body_goal import EndPose
 from ..places.plane_limit import Planes
 from ..splines import Basis
 from .limits import CheckedLimits
@@ -66,7 +65,7 @@ class Task:
     # open chain; their effort limit is the tolerance between collocation points
     tolerated: float = 0.0           # that limit
     # poses at start and end, at rest; `start` or `goal` is then a first guess
-    poses: tuple[BodyGoal | ClosedGoal | None, BodyGoal | ClosedGoal | None] = (None, None)
+    poses: tuple[EndPose | None, EndPose | None] = (None, None)
     loose: tuple[bool, bool] = (False, False)    # ends with prescribed position only
     fast: RobotModel | None = None   # the model specialized for batches
 
@@ -212,9 +211,9 @@ class Task:
     def arrival(self, u: Array) -> Array | None:
         """Final posture (nq,) of a mechanism with loops for its last control point u (n,)."""
         pose = self.poses[1]
-        if isinstance(pose, ClosedGoal):
-            return pose.closed(u)
-        return None if self.postures is None else self.postures[1]
+        if self.postures is None:
+            return None
+        return self.postures[1] if pose is None else pose.closed(u)
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
         """Lower and upper bounds of the scaled columns (N, columns): limits minus a margin, widened to the ends'

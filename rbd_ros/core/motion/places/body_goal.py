@@ -1,4 +1,6 @@
-"""A pose of a body as start or end of a motion: its equations, and an initial posture."""
+"""A pose of a body as start or end of a motion: its equations, and postures that satisfy them, for open chains and for
+mechanisms with loops alike.
+"""
 from __future__ import annotations
 
 import time
@@ -7,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...dynamics.constrained.mechanism import Mechanism
 from ...dynamics.kinematics import forward_kinematics, jacobian
 from ...errors import RbdError
 from ...lie import se3
@@ -23,6 +26,10 @@ STEP = 1e-6         # rad, m, for finite differences
 LONGEST = 0.3       # rad, m: longest step
 DAMPING = 1e-4
 INSIDE = 1e-2       # margin, relative to the position limits
+WAY = 40            # postures on a line between two postures
+SHORTER = 0.25      # factor of a step whose end has open loops
+SMALLEST = 1e-3     # smallest share of a step
+WIDE = 0.5          # rad, m: range of a restart of a mechanism with loops, without limits; half a turn of an open chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,59 +80,136 @@ class BodyGoal:
         E = np.asarray(self.orientation).T @ R
         return np.concatenate([moved, 0.5 * (np.trace(E) * np.eye(3) - E.T) @ J[:3]])
 
-    def curvature(self, model: RobotModel, q: Array, weights: Array) -> Array:
-        """Second derivatives (nv, nv) of weights · equations, by differences of first derivatives."""
-        slope = weights @ self.jacobian(model, q)
-        out = np.array([(weights @ self.jacobian(model, q + STEP * e) - slope) / STEP for e in np.eye(model.nv)])
-        return 0.5 * (out + out.T)
-
-    def reached(self, model: RobotModel, q: Array) -> Array:
-        """A posture close to q (nv,) that satisfies the equations, at least nearly."""
-        for _ in range(RESTORATIONS):
-            c = self.equations(model, q)
-            if np.abs(c).max() <= RESTORED:
-                break
-            q = q - np.linalg.lstsq(self.jacobian(model, q), c, rcond=1e-8)[0]
-        return q
-
-    def posture(self, model: RobotModel, start: Array, lower: Array, upper: Array, until: float = np.inf,
-                name: str = "goal") -> Array:
-        """A posture (nv,) at the goal within limits, the nearest of several to `start`; raises `RbdError` if none is
-        found by the time `until` (`time.perf_counter`).
-        """
-        low, high = np.where(np.isfinite(lower), lower, -np.pi), np.where(np.isfinite(upper), upper, np.pi)
-        room = INSIDE * np.where(np.isfinite(lower) & np.isfinite(upper), upper - lower, 0.0)
-        rng = np.random.default_rng(2)
-        postures: list[Array] = []
-        best = np.inf
-        for attempt in range(RESTARTS):
-            q = start.copy() if not attempt else rng.uniform(low, high)
-            for _ in range(STEPS):
-                c = self.equations(model, q)
-                J = self.jacobian(model, q)
-                if np.abs(c).max() <= REACHED:
-                    break
-                step = -J.T @ np.linalg.solve(J @ J.T + DAMPING * np.abs(c).max() * np.eye(len(c)), c)
-                step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
-                q = np.clip(q + step, lower + room, upper - room)
-            off = float(np.abs(self.equations(model, q)).max())
-            best = min(best, off)
-            if off <= 1e3 * REACHED and self._upright(model, q):
-                postures.append(q)
-            if len(postures) >= ENOUGH or time.perf_counter() > until:
-                break
-        if not postures:
-            raise RbdError(f"{name}: no posture within the position limits was found that brings '{self.body}' to "
-                           f"{np.array2string(np.asarray(self.position), precision=4)}; the best is off by {best:.3g}")
-        return min(postures, key=lambda q: float(np.abs(q - start).max()))
-
     def holds(self, model: RobotModel, q: Array) -> bool:
         """Whether the body is at the goal, to `HELD`, and not rotated by half a turn."""
-        return bool(np.abs(self.equations(model, q)).max() <= HELD) and self._upright(model, q)
+        return bool(np.abs(self.equations(model, q)).max() <= HELD) and self.upright(model, q)
 
-    def _upright(self, model: RobotModel, q: Array) -> bool:
+    def upright(self, model: RobotModel, q: Array) -> bool:
         """Whether the body is not rotated by half a turn, which also satisfies the equations."""
         if self.orientation is None:
             return True
         R = forward_kinematics(model, q)[model.body_index(self.body), :3, :3]
         return bool(np.trace(np.asarray(self.orientation).T @ R) > 2.0)
+
+
+class EndPose:
+    """A `BodyGoal` at an end of a motion, as a function of the splines' coordinates u (n,): q = φ(u), in the assembly
+    mode of a given posture (nq,).
+    """
+
+    def __init__(self, goal: BodyGoal, chain: Mechanism, near: Array) -> None:
+        self.goal, self.chain = goal, chain
+        self.body, self.size = goal.body, goal.size
+        self._near = near    # the latest closed posture
+
+    def closed(self, u: Array) -> Array:
+        """q (nq,) of u; NaN if the loops cannot be closed on the way from the last posture."""
+        q: Array = self.chain.along(u[None], self._near)[0]
+        if np.isfinite(q).all():
+            self._near = q
+        return q
+
+    def equations(self, u: Array) -> Array:
+        """Values of `BodyGoal.equations` at u."""
+        return self._equations(self.closed(u))
+
+    def _equations(self, q: Array) -> Array:
+        return self.goal.equations(self.chain.model, q) if np.isfinite(q).all() else np.full(self.size, np.nan)
+
+    def jacobian(self, u: Array) -> Array:
+        """Derivatives (size, n) of the equations."""
+        return self._jacobians(self.closed(u)[None])[0]
+
+    def _jacobians(self, q: Array) -> Array:
+        out = np.full((len(q), self.size, self.chain.size), np.nan)
+        good = np.flatnonzero(np.isfinite(q).all(axis=1))
+        for k, tangent in zip(good, self.chain.tangents(q[good])[0], strict=True):
+            out[k] = self.goal.jacobian(self.chain.model, q[k]) @ tangent
+        return out
+
+    def curvature(self, u: Array, weights: Array) -> Array:
+        """Second derivatives (n, n) of weights · equations, by differences of the first ones; 0 where unknown."""
+        posture = self.closed(u)
+        steps = np.concatenate([np.zeros((1, len(u))), STEP * np.eye(len(u))])
+        slopes = weights @ self._jacobians(self.chain.along(u + steps, posture))
+        out = (slopes[1:] - slopes[0]) / STEP
+        return 0.5 * (out + out.T) if np.isfinite(out).all() else np.zeros_like(out)
+
+    def reached(self, u: Array) -> Array:
+        """Coordinates close to u that satisfy the equations, at least nearly."""
+        for _attempt in range(RESTORATIONS):
+            q = self.closed(u)
+            c = self._equations(q)
+            if not np.abs(c).max() > RESTORED:    # or NaN
+                break
+            u = u - np.linalg.lstsq(self._jacobians(q[None])[0], c, rcond=1e-8)[0]
+        return u
+
+    def holds(self, u: Array) -> bool:
+        """Whether the body is at the goal, and not rotated by half a turn, which also satisfies the equations."""
+        q = self.closed(u)
+        return bool(np.isfinite(q).all()) and self.goal.holds(self.chain.model, q)
+
+    def posture(self, lower: Array, upper: Array, until: float = np.inf, name: str = "goal") -> Array:
+        """A posture (nq,) at the goal within limits (nv,), reachable along a line of u from the known posture; the
+        nearest of several. Raises `RbdError` if none is found by the time `until` (`time.perf_counter`).
+        """
+        chain, begin = self.chain, self._near
+        middle, loops = begin[chain.own], len(chain.dependent) > 0
+        own_lower, own_upper = lower[chain.independent], upper[chain.independent]
+        reach = WIDE if loops else np.pi
+        low, high = (np.where(np.isfinite(limit), limit, middle + side * reach)
+                     for limit, side in ((own_lower, -1.0), (own_upper, 1.0)))
+        room = INSIDE * np.where(np.isfinite(own_lower) & np.isfinite(own_upper), own_upper - own_lower, 0.0)
+        rng = np.random.default_rng(2)
+        postures: list[Array] = []
+        best = np.inf
+        for attempt in range(RESTARTS):
+            q = begin
+            if attempt:    # restart: at random postures, or on the way there if the loops cannot be closed all the way
+                way = chain.along(np.linspace(middle, rng.uniform(low, high), WAY), begin)
+                closed = int(np.sum(np.isfinite(way).all(axis=1)))
+                q = way[-1] if closed == WAY else way[int(rng.integers(1, closed))] if closed > 1 else begin
+            q = self._sought(q, own_lower + room, own_upper - room)
+            off = float(np.abs(self._equations(q)).max())
+            best = min(best, off)
+            positions = chain.coordinates(q)
+            if (off <= 1e3 * REACHED and self.goal.upright(chain.model, q) and (positions >= lower).all()
+                    and (positions <= upper).all() and self._led_to(q, begin)):
+                postures.append(q)
+            if len(postures) >= ENOUGH or time.perf_counter() > until:
+                break
+        if not postures:
+            raise RbdError(f"{name}: no posture within the position limits"
+                           + (", with loops closed on a straight way of the independent joints," if loops else "")
+                           + f" was found that brings '{self.body}' to "
+                           f"{np.array2string(np.asarray(self.goal.position), precision=4)}; the best is off by "
+                           f"{best:.3g}")
+        self._near = min(postures, key=lambda q: float(np.abs(q[chain.own] - middle).max()))
+        return self._near
+
+    def _sought(self, q: Array, low: Array, high: Array) -> Array:
+        """The posture found by a damped Newton's method from a closed one, u within limits."""
+        chain = self.chain
+        for _ in range(STEPS):
+            c = self._equations(q)
+            if np.abs(c).max() <= REACHED:
+                break
+            J = self._jacobians(q[None])[0]
+            step = -J.T @ np.linalg.solve(J @ J.T + DAMPING * np.abs(c).max() * np.eye(len(c)), c)
+            step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
+            share = 1.0
+            while share > SMALLEST:
+                candidate = chain.along(np.clip(q[chain.own] + share * step, low, high)[None], q)[0]
+                if np.isfinite(candidate).all():
+                    break
+                share *= SHORTER
+            if share <= SMALLEST:
+                break
+            q = candidate
+        return q
+
+    def _led_to(self, q: Array, begin: Array) -> bool:
+        chain = self.chain
+        end = chain.along(np.linspace(begin[chain.own], q[chain.own], WAY), begin)[-1]
+        return bool(np.isfinite(end).all() and np.abs(chain.model.difference(q, end)).max() <= 1e-6)
