@@ -1,9 +1,13 @@
-"""Declaration tables of parameters: one per node, validated here and declared to ROS by `nodes.base.parameters`."""
+"""Declaration tables of parameters: one per node, validated here and declared to ROS by `nodes.base.parameters`.
+
+A row is written once. Where its value is a field of the settings of some logic, the row stands at that field
+(`parameter`, `setting`), `table_of` has the rows of the fields, and `taken` the values of the fields.
+"""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -78,6 +82,30 @@ class Parameter:
 Table = tuple[Parameter, ...]
 
 
+def setting(row: Parameter) -> Any:
+    """A field of a dataclass of settings: the value of this row, by default its default; numbers have no default."""
+    return field(default=MISSING if row.kind == "numbers" else row.default, metadata={"row": row})
+
+
+def parameter(*row: Any, **options: Any) -> Any:
+    """`setting` of a new row, with the arguments of `Parameter`."""
+    return setting(Parameter(*row, **options))
+
+
+def table_of(*kinds: type) -> Table:
+    """The rows at the fields of these dataclasses of settings."""
+    return tuple(dict.fromkeys(each.metadata["row"] for kind in kinds for each in fields(kind) if each.metadata))
+
+
+def taken(kind: type, values: Mapping[str, Any], order: Sequence[int] | NDArray[np.intp] = ()) -> dict[str, Any]:
+    """Arguments for the constructor of `kind`: its fields with a row, from validated values by the rows' names. Numbers
+    become arrays in model order (`per_joint`).
+    """
+    rows = {each.name: each.metadata["row"] for each in fields(kind) if each.metadata}
+    return {name: per_joint(row.name, values[row.name], order) if row.kind == "numbers" else values[row.name]
+            for name, row in rows.items()}
+
+
 def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters of `table`, converted; those missing in `values` get their defaults."""
     rows = {row.name: row for row in table}
@@ -92,13 +120,14 @@ def select(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
     return {row.name: values[row.name] for row in table if row.name in values}
 
 
-def per_joint(name: str, values: tuple[float, ...], order: NDArray[np.intp]) -> Array:
-    """Read-only array per joint of the model from one number or a list in the order of parameter `joints`.
+def per_joint(name: str, values: tuple[float, ...], order: Sequence[int] | NDArray[np.intp],
+              per: str = "joint") -> Array:
+    """Read-only array per joint of the model, or other item, from one number or a list in the order of the parameters.
 
     `order[i]`: index of the model's i-th joint in that list.
     """
     if len(values) not in (1, len(order)):
-        raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per joint)")
+        raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per {per})")
     array = np.full(len(order), values[0]) if len(values) == 1 else np.array(values)[order]
     array.setflags(write=False)
     return array

@@ -60,6 +60,15 @@ def split(table: Table, values: Values) -> tuple[dict[str, Any], dict[str, Any] 
     return {name: value for name, value in values.items() if name in fixed}, dict(values)
 
 
+def begun(kind: Any, settings: Any, table: Table, model: Any, values: Values) -> Any:
+    """The logic `kind(model, settings.from_values(values, model))`; `while_running`, values are applied afterwards."""
+    first, later = split(table, values)
+    logic = kind(model, settings.from_values(first, model))
+    if later is not None:
+        logic.apply(settings.from_values(later, model))
+    return logic
+
+
 def alike(one: Any, other: Any, tolerance: float) -> bool:
     """Whether two observations are the same, numbers within the tolerance."""
     if isinstance(one, tuple) and isinstance(other, tuple):

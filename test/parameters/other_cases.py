@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from parameters import torque_cases
-from parameters.case import Case, Values, split
+from parameters.case import Case, Values, begun
 from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
@@ -49,10 +49,7 @@ def annotated(values: Values, urdf: str = "") -> Any:
     """The effort of a trajectory's only point."""
     model, _ = load_model(validate(ANNOTATOR_TABLE, values), urdf or arm_urdf())
     n = model.nv
-    first, later = split(ANNOTATOR_TABLE, values)
-    made = EffortAnnotator(model, AnnotatorSettings.from_values(first, model))
-    if later is not None:
-        made.apply(AnnotatorSettings.from_values(later, model))
+    made = begun(EffortAnnotator, AnnotatorSettings, ANNOTATOR_TABLE, model, values)
     found = made.annotate(NAMES[:n], [Point(1.0, Q_REF[:n], V_REF[:n], A_REF[:n])])
     assert isinstance(found, Annotation)
     return found.effort[0]
@@ -61,10 +58,7 @@ def annotated(values: Values, urdf: str = "") -> Any:
 def lasts(values: Values) -> float:
     """Seconds that a trajectory needs which is four times too fast for the torque of the shoulder."""
     model, _ = load_model(validate(ANNOTATOR_TABLE, values), arm_urdf())
-    first, later = split(ANNOTATOR_TABLE, values)
-    made = EffortAnnotator(model, AnnotatorSettings.from_values(first, model))
-    if later is not None:
-        made.apply(AnnotatorSettings.from_values(later, model))
+    made = begun(EffortAnnotator, AnnotatorSettings, ANNOTATOR_TABLE, model, values)
     s = np.linspace(0.0, 1.0, 9)
     q, v, a = (np.outer(x, [1.2, 0.4]) for x in (
         10 * s**3 - 15 * s**4 + 6 * s**5, (30 * s**2 - 60 * s**3 + 30 * s**4) / 0.4,
@@ -100,20 +94,12 @@ def served(values: Values) -> Any:
     """The effort of inverse dynamics."""
     model, _ = load_server_model(validate(SERVER_TABLE, values), arm_urdf())
     n = model.nv
-    first, later = split(SERVER_TABLE, values)
-    made = DynamicsService(model, ServerSettings.from_values(first, model))
-    if later is not None:
-        made.apply(ServerSettings.from_values(later, model))
+    made = begun(DynamicsService, ServerSettings, SERVER_TABLE, model, values)
     return np.array(made.inverse(StateRequest(NAMES[:n], Q[:n], V[:n]), NAMES[:n], A_REF[:n], []).effort)
 
 
 def five_bar(values: Values) -> DynamicsService:
-    model = rbd.sample("five_bar")
-    first, later = split(SERVER_TABLE, values)
-    made = DynamicsService(model, ServerSettings.from_values(first, model))
-    if later is not None:
-        made.apply(ServerSettings.from_values(later, model))
-    return made
+    return begun(DynamicsService, ServerSettings, SERVER_TABLE, rbd.sample("five_bar"), values)
 
 
 def constrained(values: Values, off: float = 0.0) -> bool:
@@ -150,10 +136,7 @@ def estimated(values: Values) -> Any:
 def floating(values: Values) -> DynamicsService:
     """The arm on a floating base, with joint states and odometry from time 0."""
     model, _ = load_server_model(validate(SERVER_TABLE, {**values, "root": "floating"}), arm_urdf())
-    first, later = split(SERVER_TABLE, values)
-    made = DynamicsService(model, ServerSettings.from_values(first, model))
-    if later is not None:
-        made.apply(ServerSettings.from_values(later, model))
+    made = begun(DynamicsService, ServerSettings, SERVER_TABLE, model, values)
     assert made.states.latest.accept(0.0, MS, NAMES, Q, V)
     if made.states.odometry is not None:
         assert made.states.odometry.accept(0.0, Odometry(0, "world", "base", (1.0, 2.0, 3.0), (0.0, 0.0, 1.0, 0.0),

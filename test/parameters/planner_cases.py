@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from parameters.case import Case, Values, split
+from parameters.case import Case, Values, begun
 from parameters.other_cases import MOON, MS
 from support.arm import NAMES, TILT, TILTED, arm, arm_urdf
 
@@ -23,11 +23,7 @@ LOAD = {"payload.body": "lower", "payload.mass": 2.0}
 
 def planner(values: Values, urdf: str = "") -> MotionPlanner:
     model, _ = load_model(validate(PLANNER_TABLE, values), urdf or arm_urdf())
-    first, later = split(PLANNER_TABLE, values)
-    made = MotionPlanner(model, PlannerSettings.from_values(first, model))
-    if later is not None:
-        made.apply(PlannerSettings.from_values(later, model))
-    return made
+    return begun(MotionPlanner, PlannerSettings, PLANNER_TABLE, model, values)
 
 
 def plan(values: Values, urdf: str = "", **fields: Any) -> Plan:
