@@ -25,7 +25,7 @@ from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample
 from ..core.simulation.elastic_simulator import ElasticSimulator
-from ..runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
+from ..core.actuation.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 from . import demo_report as report
 from .demo_motion import Cosines, published_motion
 

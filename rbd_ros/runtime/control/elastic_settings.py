@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.actuation.actuation import Actuation, Drive, VariableDrive
+from ...core.actuation.elastic_law import ElasticLawSettings
 from ...core.actuation.poles import FeedbackGains
 from ...core.errors import RbdError
 from ...core.model.inertia import read_only
@@ -17,7 +18,6 @@ from ..damping_gains import DampingGains
 from ..parameters import per_joint, validate
 from ..robot import joint_order
 from ..safety import SafetySettings
-from .elastic_law import ElasticLawSettings
 from .flatness import ELASTIC_TABLE, FLATNESS_TABLE, FlatnessSettings
 
 Array = NDArray[np.float64]

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.actuation.elastic_law import MODES
 from ...core.dynamics.friction import friction_effort, friction_effort_derivatives
 from ...core.derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...core.dynamics.inverse import inverse_dynamics
@@ -29,7 +30,6 @@ from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, parameter, validate
 from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
-from .elastic_law import MODES
 from .following import FollowingController, FollowingLaws, FollowingSettings, following_table
 
 Array = NDArray[np.float64]
