@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import count
 from typing import Any
 
 import numpy as np
 from parameters import torque_cases
-from parameters.case import Case, Values, begun
+from parameters.case import Case, Values, begun, seconds_until_refused
 from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
@@ -113,16 +112,10 @@ def constrained(values: Values, off: float = 0.0) -> bool:
 
 
 def known_for(values: Values) -> float:
-    """Seconds, in steps of 10 ms, until the last joint state is too old."""
+    """Seconds until the last joint state is too old."""
     states = five_bar(values).states
-    names = rbd.sample("five_bar").joint_names
-    assert states.latest.accept(0.0, MS, names, np.zeros(5), np.zeros(5))
-    for k in count():
-        try:
-            states.read(StateRequest(), 0.01 * k)
-        except rbd.RbdError:
-            return 0.01 * k
-    raise AssertionError
+    assert states.latest.accept(0.0, MS, rbd.sample("five_bar").joint_names, np.zeros(5), np.zeros(5))
+    return seconds_until_refused(partial(states.read, StateRequest()))
 
 
 def estimated(values: Values) -> Any:
@@ -149,14 +142,8 @@ def based(values: Values) -> Any:
 
 
 def based_for(values: Values) -> float:
-    """Seconds, in steps of 10 ms, until the last odometry is too old."""
-    states = floating(values).states
-    for k in count():
-        try:
-            states.read(StateRequest(), 0.01 * k)
-        except rbd.RbdError:
-            return 0.01 * k
-    raise AssertionError
+    """Seconds until the last odometry is too old."""
+    return seconds_until_refused(partial(floating(values).states.read, StateRequest()))
 
 
 def rotors(values: Values) -> Any:

@@ -1,11 +1,11 @@
 """What the parameters of the motion planner do, in its logic without ROS."""
 from __future__ import annotations
 
-from itertools import count
+from functools import partial
 from typing import Any
 
 import numpy as np
-from parameters.case import Case, Values, begun
+from parameters.case import Case, Values, begun, seconds_until_refused
 from parameters.other_cases import MOON, MS
 from support.arm import NAMES, TILT, TILTED, arm, arm_urdf
 
@@ -106,15 +106,10 @@ def waypoints(values: Values) -> bool:
 
 
 def known_for(values: Values) -> float:
-    """Seconds, in steps of 10 ms, until the last joint state is too old."""
+    """Seconds until the last joint state is too old."""
     made = planner(values)
     assert made.states.latest.accept(0.0, MS, NAMES, START, np.zeros(2))
-    for k in count():
-        try:
-            made.prepare(MotionRequest(NAMES, GOAL), 0.01 * k)
-        except rbd.RbdError:
-            return 0.01 * k
-    raise AssertionError
+    return seconds_until_refused(partial(made.prepare, MotionRequest(NAMES, GOAL)))
 
 
 def starts_while_moving(values: Values) -> bool:
