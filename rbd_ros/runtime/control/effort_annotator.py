@@ -50,12 +50,10 @@ class AnnotatorSettings:
     model: RobotModel
     law: TrackingLawSettings
     effort_limit: Array
-    retime: str = parameter(
-        "retime", "string", "never", "Time trajectories anew, along the same path, so that efforts and velocities keep "
-        "their limits. if_needed: those that do not, to last no less than before; always: all, as fast as possible, "
-        "but no joint faster than before.", choices=RETIME)
-    clip: bool = parameter("clip", "bool", True, "Clip efforts to their limits. Efforts beyond them are reported in "
-                           "either case.")
+    retime: str = parameter("never", "Time trajectories anew, along the same path, so that efforts and velocities keep "
+                            "their limits. if_needed: those that do not, to last no less than before; always: all, as "
+                            "fast as possible, but no joint faster than before.", choices=RETIME)
+    clip: bool = parameter(True, "Clip efforts to their limits. Efforts beyond them are reported in either case.")
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> AnnotatorSettings:

@@ -63,8 +63,8 @@ ELASTIC_TABLE: Table = (    # of robots with elastic joints; ignored without `ac
 class FlatnessSettings(FollowingSettings):
     """Validated parameters; gains (nv,) in N m/rad, N m s/rad."""
 
-    kp: Array = parameter("gains.kp", "numbers", (0.0,), "Proportional gain, N m/rad or N/m.", lower=0.0, upper=1e9)
-    kd: Array = parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m.", lower=0.0, upper=1e9)
+    kp: Array = parameter((0.0,), "Proportional gain, N m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
+    kd: Array = parameter((0.0,), "Derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)
     friction: FrictionTerms
 
     @staticmethod

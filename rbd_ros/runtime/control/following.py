@@ -35,14 +35,13 @@ BRAKING = 0.3            # s
 class FollowingSettings(TorqueSettings):
     """Validated parameters of controllers that follow references; timeout in s."""
 
-    reference_timeout: float = parameter(
-        "reference_timeout", "number", 0.2, "Age of a streamed reference after which the robot stands still at its "
-        "position, s; 0: never.", lower=0.0, upper=1e6)
-    tracking_tolerance: Array = parameter(
-        "tracking_tolerance", "numbers", (-1.0,), "Largest distance of a joint from its reference, rad or m: a robot "
-        "that is farther away does not follow, and is stopped where it is. -1: where the feedback alone would lead it "
-        "back faster than the velocity limit of its description (10 rad/s or 2 m/s if that is 0 or missing), 0.1 at "
-        "least; inf: none.", lower=-1.0)
+    reference_timeout: float = parameter(0.2, "Age of a streamed reference after which the robot stands still at its "
+                                         "position, s; 0: never.", lower=0.0, upper=1e6)
+    tracking_tolerance: Array = parameter((-1.0,), "Largest distance of a joint from its reference, rad or m: a robot "
+                                          "that is farther away does not follow, and is stopped where it is. -1: where "
+                                          "the feedback alone would lead it back faster than the velocity limit of its "
+                                          "description (10 rad/s or 2 m/s if that is 0 or missing), 0.1 at least; inf: "
+                                          "none.", lower=-1.0)
     wrenches: WrenchSettings
 
     @classmethod

@@ -43,34 +43,33 @@ class TorqueSettings:
     output: NDArray[np.intp]
     safety: SafetySettings
     compensates: tuple[str, ...] = setting(ROBOT_COMPENSATES)
-    gravity_check: bool = parameter(
-        "gravity_check", "bool", True, "Compare the measured effort with the model's gravity torque after activation, "
-        "and log differences. Set false if `effort` of the joint states is not a torque (UR: current).")
-    state_rate: float = parameter(
-        "state_rate", "number", 0.0, "Expected rate of joint states, Hz; 0: measured (`feedback.*` compares with the "
-        "fastest since activation).", lower=0.0, upper=1e5, read_only=True)
+    gravity_check: bool = parameter(True, "Compare the measured effort with the model's gravity torque after "
+                                    "activation, and log differences. Set false if `effort` of the joint states is not "
+                                    "a torque (UR: current).")
+    state_rate: float = parameter(0.0, "Expected rate of joint states, Hz; 0: measured (`feedback.*` compares with the "
+                                  "fastest since activation).", lower=0.0, upper=1e5, read_only=True)
     velocity_cutoff: float = setting(VELOCITY_CUTOFF)
-    plausible_velocity: Array = parameter(
-        "plausible_velocity", "numbers", (2.0,), "Joint and motor states are rejected if a joint is faster, or has "
-        "moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s if that is 0 or "
-        "missing; for a motor that sets a stiffness what crosses its range in 10 ms), or if its velocity jumps by more "
-        "than half of that limit while positions do not; inf: every state is accepted.", lower=1.0)
-    max_age: float = parameter(
-        "feedback.max_age", "number", 5.0, "Largest age of a joint state for feedback, from its publication to the "
-        "answer, in periods (of `state_rate`). Older ones are answered without feedback, which returns within ramp_in; "
-        "if they are older on average, by the safe output. inf: no limit, for simulations that wait for the answer.",
-        lower=0.5)
-    min_rate: float = parameter(
-        "feedback.min_rate", "number", 0.25, "Slowest accepted loop, as a fraction of `state_rate`, in the time of the "
-        "stamps; a slower one gets the safe output. 0: no limit.", lower=0.0, upper=1.0)
-    safe_damping: float = parameter(
-        "safe_output.damping", "number", 5.0, "The safe effort is g(q) - damping M(q) v while the state is fresh, so "
-        "speed decays at this rate, 1/s. (Without g(q) if the robot compensates gravity.)", lower=0.0, upper=100.0)
-    hold_position: float = parameter(
-        "safe_output.hold_position", "number", 0.1, "Share of the effort limits with which a robot that is stopped or "
-        "waits for a command is held in its place, by the gains of the node; where it is pushed by more, it yields as "
-        "by dry friction. 0: gravity torque and damping alone, which drifts by errors of the model.", lower=0.0,
-        upper=1.0)
+    plausible_velocity: Array = parameter((2.0,), "Joint and motor states are rejected if a joint is faster, or has "
+                                          "moved faster, than this multiple of the description's velocity limit (10 "
+                                          "rad/s or 2 m/s if that is 0 or missing; for a motor that sets a stiffness "
+                                          "what crosses its range in 10 ms), or if its velocity jumps by more than "
+                                          "half of that limit while positions do not; inf: every state is accepted.",
+                                          lower=1.0)
+    max_age: float = parameter(5.0, "Largest age of a joint state for feedback, from its publication to the answer, in "
+                               "periods (of `state_rate`). Older ones are answered without feedback, which returns "
+                               "within ramp_in; if they are older on average, by the safe output. inf: no limit, for "
+                               "simulations that wait for the answer.", name="feedback.max_age", lower=0.5)
+    min_rate: float = parameter(0.25, "Slowest accepted loop, as a fraction of `state_rate`, in the time of the "
+                                "stamps; a slower one gets the safe output. 0: no limit.", name="feedback.min_rate",
+                                lower=0.0, upper=1.0)
+    safe_damping: float = parameter(5.0, "The safe effort is g(q) - damping M(q) v while the state is fresh, so speed "
+                                    "decays at this rate, 1/s. (Without g(q) if the robot compensates gravity.)",
+                                    name="safe_output.damping", lower=0.0, upper=100.0)
+    hold_position: float = parameter(0.1, "Share of the effort limits with which a robot that is stopped or waits for "
+                                     "a command is held in its place, by the gains of the node; where it is pushed by "
+                                     "more, it yields as by dry friction. 0: gravity torque and damping alone, which "
+                                     "drifts by errors of the model.", name="safe_output.hold_position", lower=0.0,
+                                     upper=1.0)
 
     @property
     def unlimited(self) -> list[str]:

@@ -45,14 +45,13 @@ class TrackingLawSettings:
     `COMPENSATES`.
     """
 
-    kp: Array = parameter("gains.kp", "numbers", (0.0,), "Proportional gain, N m/rad or N/m; 1/s² with "
-                          "computed_torque.", lower=0.0, upper=1e9)
-    kd: Array = parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m; 1/s with "
-                          "computed_torque.", lower=0.0, upper=1e9)
-    feedforward: str = parameter(
-        "feedforward", "string", "full", "Model torque that is added to the feedback: none; gravity of the measured "
-        "position; inverse dynamics of the reference (full); inverse dynamics of the measured state with the feedback "
-        "as acceleration (computed_torque).", choices=FEEDFORWARD)
+    kp: Array = parameter((0.0,), "Proportional gain, N m/rad or N/m; 1/s² with computed_torque.", name="gains.kp",
+                          lower=0.0, upper=1e9)
+    kd: Array = parameter((0.0,), "Derivative gain, N m s/rad or N s/m; 1/s with computed_torque.", name="gains.kd",
+                          lower=0.0, upper=1e9)
+    feedforward: str = parameter("full", "Model torque that is added to the feedback: none; gravity of the measured "
+                                 "position; inverse dynamics of the reference (full); inverse dynamics of the measured "
+                                 "state with the feedback as acceleration (computed_torque).", choices=FEEDFORWARD)
     friction: FrictionTerms = ALL_FRICTION
     compensates: tuple[str, ...] = setting(ROBOT_COMPENSATES)
 

@@ -32,35 +32,31 @@ class LockstepSettings:
     steps: int
     period: int
     patience: int
-    stepper: str = parameter(
-        "stepper", "string", "rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
-        "<plant>/reset of nodes simulator and mujoco_plant; gazebo: /world/<world>/control "
-        "(ros_gz_interfaces/ControlWorld); simulation_interfaces: <plant>/step_simulation; none: it runs by itself, "
-        "and efforts are only passed on.", choices=STEPPERS, read_only=True)
-    effort_topic: str = parameter(
-        "effort_topic", "string", "feedforward/effort", "Efforts (rbd_interfaces/JointEffort) that answer joint states "
-        "by their stamp.", read_only=True)
-    joints: tuple[str, ...] = parameter(
-        "joints", "strings", (), "Order of joints in <controller>/commands. Empty: as in the efforts.", read_only=True)
-    controller: str = parameter(
-        "controller", "string", "effort_controller", "Efforts go to <controller>/commands "
-        "(std_msgs/Float64MultiArray). Empty: none.", read_only=True)
-    bridge_model: str = parameter(
-        "bridge_model", "string", "", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force (std_msgs/Float64) "
-        "for ros_gz_bridge; needs `joints`. Empty: none.", read_only=True)
-    receivers: tuple[str, ...] = parameter(
-        "receivers", "strings", (), "Names of nodes that must subscribe to the efforts before the first one is sent, "
-        "such as the controller. With steps, they are asked after each one whether they have handled it (service "
-        "get_parameters of the controller, or <name>/get_parameters), and no step is made before they answer. Empty: "
-        "any subscriber, and nobody is asked.", read_only=True)
-    activity_topic: str = parameter(
-        "activity_topic", "string", "", "With Gazebo's ros2_control: topic of a joint_state_broadcaster that is "
-        "activated together with the controller; single steps are made until it publishes. Empty: until joint_states "
-        "has a publisher and the commands a subscriber.", read_only=True)
-    settle: float = parameter(
-        "settle", "number", 0.0, "Real time between a command and the request for steps, s. The order of topics and "
-        "services through ros_gz_bridge is not defined: 0.01 for Gazebo. It begins when the receivers have answered. "
-        "Not needed for our plants.", lower=0.0, upper=1.0, read_only=True)
+    stepper: str = parameter("rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
+                             "<plant>/reset of nodes simulator and mujoco_plant; gazebo: /world/<world>/control "
+                             "(ros_gz_interfaces/ControlWorld); simulation_interfaces: <plant>/step_simulation; none: "
+                             "it runs by itself, and efforts are only passed on.", choices=STEPPERS, read_only=True)
+    effort_topic: str = parameter("feedforward/effort", "Efforts (rbd_interfaces/JointEffort) that answer joint states "
+                                  "by their stamp.", read_only=True)
+    joints: tuple[str, ...] = parameter((), "Order of joints in <controller>/commands. Empty: as in the efforts.",
+                                        read_only=True)
+    controller: str = parameter("effort_controller", "Efforts go to <controller>/commands "
+                                "(std_msgs/Float64MultiArray). Empty: none.", read_only=True)
+    bridge_model: str = parameter("", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force (std_msgs/Float64) "
+                                  "for ros_gz_bridge; needs `joints`. Empty: none.", read_only=True)
+    receivers: tuple[str, ...] = parameter((), "Names of nodes that must subscribe to the efforts before the first one "
+                                           "is sent, such as the controller. With steps, they are asked after each one "
+                                           "whether they have handled it (service get_parameters of the controller, or "
+                                           "<name>/get_parameters), and no step is made before they answer. Empty: any "
+                                           "subscriber, and nobody is asked.", read_only=True)
+    activity_topic: str = parameter("", "With Gazebo's ros2_control: topic of a joint_state_broadcaster that is "
+                                    "activated together with the controller; single steps are made until it publishes. "
+                                    "Empty: until joint_states has a publisher and the commands a subscriber.",
+                                    read_only=True)
+    settle: float = parameter(0.0, "Real time between a command and the request for steps, s. The order of topics and "
+                              "services through ros_gz_bridge is not defined: 0.01 for Gazebo. It begins when the "
+                              "receivers have answered. Not needed for our plants.", lower=0.0, upper=1.0,
+                              read_only=True)
 
     @staticmethod
     def from_values(values: Mapping[str, Any]) -> LockstepSettings:

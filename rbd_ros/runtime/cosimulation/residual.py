@@ -40,15 +40,12 @@ class ResidualSettings:
     output: NDArray[np.intp]
     from_commands: bool
     friction: FrictionTerms
-    effort_topic: str = parameter(
-        "effort_topic", "string", "feedforward/effort", "Commands (rbd_interfaces/JointEffort), stamped like the "
-        "states that they answer.", read_only=True)
-    effort_delay: float = parameter(
-        "effort_delay", "number", 0.0, "With effort_source effort: simulated time from a state until its answer acts, "
-        "s.", lower=0.0, upper=10.0)
-    max_interval: float = parameter(
-        "max_interval", "number", 0.1, "Longest interval between two states that gives a residual, s.", lower=1e-6,
-        upper=1e3)
+    effort_topic: str = parameter("feedforward/effort", "Commands (rbd_interfaces/JointEffort), stamped like the "
+                                  "states that they answer.", read_only=True)
+    effort_delay: float = parameter(0.0, "With effort_source effort: simulated time from a state until its answer "
+                                    "acts, s.", lower=0.0, upper=10.0)
+    max_interval: float = parameter(0.1, "Longest interval between two states that gives a residual, s.", lower=1e-6,
+                                    upper=1e3)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ResidualSettings:

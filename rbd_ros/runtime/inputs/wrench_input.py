@@ -27,17 +27,14 @@ Array = NDArray[np.float64]
 class WrenchSettings:
     """Validated parameters in s, N, N m and 1/s."""
 
-    timeout: float = parameter(
-        "wrench_timeout", "number", 0.1, "Age at which external wrenches expire, s; 0: never.", lower=0.0, upper=1e6)
-    force: float = parameter(
-        "wrench_limits.force", "number", 500.0, "External force on a body above which a message is rejected, N.",
-        lower=1e-6, upper=1e9)
-    moment: float = parameter(
-        "wrench_limits.moment", "number", 100.0, "External moment on a body above which a message is rejected, N m.",
-        lower=1e-6, upper=1e9)
-    rate: float = parameter(
-        "wrench_limits.rate", "number", 10.0, "Fastest change of the force and moment that are used, in their limits "
-        "per second.", lower=1e-3)
+    timeout: float = parameter(0.1, "Age at which external wrenches expire, s; 0: never.", name="wrench_timeout",
+                               lower=0.0, upper=1e6)
+    force: float = parameter(500.0, "External force on a body above which a message is rejected, N.",
+                             name="wrench_limits.force", lower=1e-6, upper=1e9)
+    moment: float = parameter(100.0, "External moment on a body above which a message is rejected, N m.",
+                              name="wrench_limits.moment", lower=1e-6, upper=1e9)
+    rate: float = parameter(10.0, "Fastest change of the force and moment that are used, in their limits per second.",
+                            name="wrench_limits.rate", lower=1e-3)
 
 
 class WrenchInput:

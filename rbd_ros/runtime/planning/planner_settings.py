@@ -43,25 +43,20 @@ class PlannerSettings:
     limits: MotionLimits
     smoothing: float
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
-    sample_period: float = parameter(
-        "sample_period", "number", 0.01, "Time between the points of an answer whose request leaves it open, s.",
-        lower=1e-3, upper=1.0)
-    time_limit: float = parameter("time_limit", "number", 5.0, "Longest search, s.", lower=0.01, upper=600.0)
-    starts: int = parameter(
-        "starts", "number", 1.0, "Number of first guesses, the best of whose motions is the answer: each takes as long "
-        "as one search. Where no motion is good, up to 3 are tried in any case.", lower=1.0, upper=100.0)
-    memory_limit: float = parameter(
-        "memory_limit", "number", 1024.0, "Memory that a search may take, MiB; it ends with an error beyond it.",
-        lower=16.0)
-    most_waypoints: float = parameter(
-        "waypoint_limit", "number", 100.0, "Number of waypoints above which a request is refused unread.", lower=0.0,
-        upper=MOST_POINTS / 3)
-    state_timeout: float = parameter(
-        "state_timeout", "number", 0.5, "Age of the latest joint state at which requests that start at the present "
-        "state fail, s.", lower=1e-3, upper=1e6)
-    rest_velocity: float = parameter(
-        "rest_velocity", "number", 0.05, "Such a request fails if a joint is faster: motions start at rest. rad/s or "
-        "m/s.", lower=0.0)
+    sample_period: float = parameter(0.01, "Time between the points of an answer whose request leaves it open, s.",
+                                     lower=1e-3, upper=1.0)
+    time_limit: float = parameter(5.0, "Longest search, s.", lower=0.01, upper=600.0)
+    starts: int = parameter(1.0, "Number of first guesses, the best of whose motions is the answer: each takes as long "
+                            "as one search. Where no motion is good, up to 3 are tried in any case.", lower=1.0,
+                            upper=100.0)
+    memory_limit: float = parameter(1024.0, "Memory that a search may take, MiB; it ends with an error beyond it.",
+                                    lower=16.0)
+    most_waypoints: float = parameter(100.0, "Number of waypoints above which a request is refused unread.",
+                                      name="waypoint_limit", lower=0.0, upper=MOST_POINTS / 3)
+    state_timeout: float = parameter(0.5, "Age of the latest joint state at which requests that start at the present "
+                                     "state fail, s.", lower=1e-3, upper=1e6)
+    rest_velocity: float = parameter(0.05, "Such a request fails if a joint is faster: motions start at rest. rad/s or "
+                                     "m/s.", lower=0.0)
     velocity_cutoff: float = setting(VELOCITY_CUTOFF)
 
     @staticmethod

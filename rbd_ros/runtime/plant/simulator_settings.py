@@ -50,49 +50,40 @@ class SimulatorSettings:
     hold: bool
     sensors: tuple[WrenchSensor, ...] = ()
     contacts: tuple[UnilateralContact | CompliantContact, ...] = ()
-    step: float = parameter("step", "number", 0.001, "Integration step, s.", lower=1e-6, upper=0.1, read_only=True)
-    integrator: str = parameter(
-        "integrator", "string", "variational", "variational: order 2, conserves momentum and bounds the energy error; "
-        "semi_implicit: order 1; both stable with stiff damping and springs; rk4: order 4, explicit.", choices=NAMES,
-        read_only=True)
-    real_time_factor: float = parameter(
-        "real_time_factor", "number", 1.0, "Simulated over elapsed time; 0: as fast as possible.", lower=0.0,
-        upper=1000.0, read_only=True)
-    publish_clock: bool = parameter(
-        "publish_clock", "bool", False, "Publish /clock with each joint state; stamps then begin at 0. Otherwise they "
-        "begin at the system time of activation and go on by simulated time.", read_only=True)
-    paused: bool = parameter(
-        "paused", "bool", False, "Start paused: time and robot stand still until ~/pause or ~/step.", read_only=True)
-    initial_position: Array = parameter(
-        "initial_position", "numbers", (0.0,), "Initial position, rad or m.", lower=-1e6, upper=1e6, read_only=True)
-    initial_velocity: Array = parameter(
-        "initial_velocity", "numbers", (0.0,), "Initial velocity, rad/s or m/s.", lower=-1e6, upper=1e6, read_only=True)
-    brakes_until: float = parameter(
-        "brakes_until", "number", 0.0, "Brakes are engaged, whatever is commanded, until the stamp reaches this, s; "
-        "time goes on.", lower=0.0)
-    position_limits: bool = parameter(
-        "position_limits", "bool", True, "Joints stop, inelastically, at the limits of the description.",
-        read_only=True)
-    velocity_limits: bool = parameter(
-        "velocity_limits", "bool", False, "No joint exceeds its velocity limit in the description, as in Gazebo (a "
-        "limit of 0 counts as none); not with constraints_file or actuation_file.", read_only=True)
-    compensates: tuple[str, ...] = parameter(
-        "robot_compensates", "strings", (), "What the robot's own controller adds to the command, after its limits, by "
-        "a model that fits the simulated robot (mass_scale and friction included), as that of a maker does; not with "
-        "actuation_file.", choices=COMPENSATES, read_only=True)
-    reflex_rate: Array = parameter(
-        "reflex.effort_rate", "numbers", (math.inf,), "Change of the command, from one published state to the next, at "
-        "which the robot stops itself (brakes, until ~/reset), N m/s or N/s; a Franka: 1000.", lower=1e-3,
-        read_only=True)
-    command_timeout: float = parameter(
-        "command_timeout", "number", 0.1, "Simulated time without a valid command after which `timeout_action` begins, "
-        "s; 0: never.", lower=0.0, upper=1e6)
-    wait_for_command: float = parameter(
-        "wait_for_command", "number", 0.0, "Real time that a state waits for a command that answers the previous one, "
-        "s; 0: never, like a real robot. With it, a busy machine slows down both sides alike.", lower=0.0, upper=60.0)
-    wrench_timeout: float = parameter(
-        "wrench_timeout", "number", 0.1, "Simulated time after which external wrenches expire, s; 0: never.", lower=0.0,
-        upper=1e6)
+    step: float = parameter(0.001, "Integration step, s.", lower=1e-6, upper=0.1, read_only=True)
+    integrator: str = parameter("variational", "variational: order 2, conserves momentum and bounds the energy error; "
+                                "semi_implicit: order 1; both stable with stiff damping and springs; rk4: order 4, "
+                                "explicit.", choices=NAMES, read_only=True)
+    real_time_factor: float = parameter(1.0, "Simulated over elapsed time; 0: as fast as possible.", lower=0.0,
+                                        upper=1000.0, read_only=True)
+    publish_clock: bool = parameter(False, "Publish /clock with each joint state; stamps then begin at 0. Otherwise "
+                                    "they begin at the system time of activation and go on by simulated time.",
+                                    read_only=True)
+    paused: bool = parameter(False, "Start paused: time and robot stand still until ~/pause or ~/step.", read_only=True)
+    initial_position: Array = parameter((0.0,), "Initial position, rad or m.", lower=-1e6, upper=1e6, read_only=True)
+    initial_velocity: Array = parameter((0.0,), "Initial velocity, rad/s or m/s.", lower=-1e6, upper=1e6,
+                                        read_only=True)
+    brakes_until: float = parameter(0.0, "Brakes are engaged, whatever is commanded, until the stamp reaches this, s; "
+                                    "time goes on.", lower=0.0)
+    position_limits: bool = parameter(True, "Joints stop, inelastically, at the limits of the description.",
+                                      read_only=True)
+    velocity_limits: bool = parameter(False, "No joint exceeds its velocity limit in the description, as in Gazebo (a "
+                                      "limit of 0 counts as none); not with constraints_file or actuation_file.",
+                                      read_only=True)
+    compensates: tuple[str, ...] = parameter((), "What the robot's own controller adds to the command, after its "
+                                             "limits, by a model that fits the simulated robot (mass_scale and "
+                                             "friction included), as that of a maker does; not with actuation_file.",
+                                             name="robot_compensates", choices=COMPENSATES, read_only=True)
+    reflex_rate: Array = parameter((math.inf,), "Change of the command, from one published state to the next, at which "
+                                   "the robot stops itself (brakes, until ~/reset), N m/s or N/s; a Franka: 1000.",
+                                   name="reflex.effort_rate", lower=1e-3, read_only=True)
+    command_timeout: float = parameter(0.1, "Simulated time without a valid command after which `timeout_action` "
+                                       "begins, s; 0: never.", lower=0.0, upper=1e6)
+    wait_for_command: float = parameter(0.0, "Real time that a state waits for a command that answers the previous "
+                                        "one, s; 0: never, like a real robot. With it, a busy machine slows down both "
+                                        "sides alike.", lower=0.0, upper=60.0)
+    wrench_timeout: float = parameter(0.1, "Simulated time after which external wrenches expire, s; 0: never.",
+                                      lower=0.0, upper=1e6)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:

@@ -21,27 +21,22 @@ class SafetySettings:
     """Limits (nv,) in N m or N and per second, inf for none; times in s. rate_limit: `Channel.emit`."""
 
     effort_limit: Array
-    rate_limit: Array = parameter(
-        "effort_limits.rate", "numbers", (math.inf,), "Rate limit of what references, ramps and fades change in the "
-        "effort, N m/s or N/s; the response to the state is not held back.", lower=1e-3)
-    state_timeout: float = parameter(
-        "state_timeout", "number", 0.05, "Age of the last joint state at which the safe output begins, s.", lower=1e-3,
-        upper=10.0)
-    ramp_in: float = parameter(
-        "ramp_in", "number", 0.5, "Time from the safe output to the command after activation, and to the new command "
-        "after a change of parameters or when a stream begins elsewhere, s.", lower=0.0, upper=60.0)
-    ramp_out: float = parameter(
-        "ramp_out", "number", 0.5, "Time from the command to the safe output at deactivation and at the end, s.",
-        lower=0.0, upper=60.0)
-    hold: float = parameter(
-        "safe_output.hold", "number", 0.5, "How long the safe effort of the last state is held after states stop, s.",
-        lower=0.0, upper=1e6)
-    fallback_ramp: float = parameter(
-        "safe_output.fallback_ramp", "number", 1.0, "Duration of the ramp to the fallback after that, s.", lower=0.0,
-        upper=1e6)
-    fallback: Array = parameter(
-        "safe_output.fallback", "numbers", (0.0,), "Effort that is published for ever after that, N m or N.",
-        lower=-1e9, upper=1e9)
+    rate_limit: Array = parameter((math.inf,), "Rate limit of what references, ramps and fades change in the effort, N "
+                                  "m/s or N/s; the response to the state is not held back.", name="effort_limits.rate",
+                                  lower=1e-3)
+    state_timeout: float = parameter(0.05, "Age of the last joint state at which the safe output begins, s.",
+                                     lower=1e-3, upper=10.0)
+    ramp_in: float = parameter(0.5, "Time from the safe output to the command after activation, and to the new command "
+                               "after a change of parameters or when a stream begins elsewhere, s.", lower=0.0,
+                               upper=60.0)
+    ramp_out: float = parameter(0.5, "Time from the command to the safe output at deactivation and at the end, s.",
+                                lower=0.0, upper=60.0)
+    hold: float = parameter(0.5, "How long the safe effort of the last state is held after states stop, s.",
+                            name="safe_output.hold", lower=0.0, upper=1e6)
+    fallback_ramp: float = parameter(1.0, "Duration of the ramp to the fallback after that, s.",
+                                     name="safe_output.fallback_ramp", lower=0.0, upper=1e6)
+    fallback: Array = parameter((0.0,), "Effort that is published for ever after that, N m or N.",
+                                name="safe_output.fallback", lower=-1e9, upper=1e9)
 
 
 class Channel:

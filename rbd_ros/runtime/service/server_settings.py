@@ -23,20 +23,16 @@ class ServerSettings:
 
     constraints: ConstraintSet
     contacts: tuple[str, ...] = ()    # names of unilateral and compliant contacts, unsupported by services
-    constraint_tolerance: float = parameter(
-        "constraint_tolerance", "number", 1e-3, "Largest violation of the constraints by the state of a request for "
-        "constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3)
-    friction: bool = parameter(
-        "friction", "bool", False, "Whether services count the joints' friction where a request does not say, viscous "
-        "and Coulomb as the description has it.")
-    smoothing: float = parameter(
-        "friction.smoothing", "number", SMOOTHING, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s or "
-        "m/s. Derivatives grow with 1/s.", lower=1e-6, upper=100.0)
+    constraint_tolerance: float = parameter(1e-3, "Largest violation of the constraints by the state of a request for "
+                                            "constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3)
+    friction: bool = parameter(False, "Whether services count the joints' friction where a request does not say, "
+                               "viscous and Coulomb as the description has it.")
+    smoothing: float = parameter(SMOOTHING, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s or m/s. "
+                                 "Derivatives grow with 1/s.", name="friction.smoothing", lower=1e-6, upper=100.0)
     odometry: str = setting(ODOMETRY)
     odometry_timeout: float = setting(ODOMETRY_TIMEOUT)
-    state_timeout: float = parameter(
-        "state_timeout", "number", 0.5, "Age of the latest joint state at which requests for the present state fail, "
-        "s.", lower=1e-3, upper=1e6)
+    state_timeout: float = parameter(0.5, "Age of the latest joint state at which requests for the present state fail, "
+                                     "s.", lower=1e-3, upper=1e6)
     velocity_cutoff: float = setting(VELOCITY_CUTOFF)
 
     @staticmethod
