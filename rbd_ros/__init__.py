@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .core.actuation.directional import (
         feedback_linearization_directional, link_efforts_directional, motor_reference_directional,
     )
+    from .core.actuation.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
     from .core.actuation.elastic_tangent import ElasticTangent
     from .core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
     from .core.actuation.motor import Motor
@@ -114,7 +115,6 @@ if TYPE_CHECKING:
     from .core.simulation.simulator import Simulator
     from .core.specialize.c_source import c_source
     from .core.specialize.specialized import SpecializedModel, specialize
-    from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 
 __version__: str
 
@@ -167,6 +167,9 @@ _LATER = {
     "feedback_linearization_directional": "core.actuation.directional",
     "link_efforts_directional": "core.actuation.directional",
     "motor_reference_directional": "core.actuation.directional",
+    "ElasticLaw": "core.actuation.elastic_law",
+    "ElasticLawSettings": "core.actuation.elastic_law",
+    "ElasticState": "core.actuation.elastic_law",
     "ElasticTangent": "core.actuation.elastic_tangent",
     "FeedbackLinearization": "core.actuation.feedback_linearization",
     "feedback_linearization": "core.actuation.feedback_linearization",
@@ -247,9 +250,6 @@ _LATER = {
     "c_source": "core.specialize.c_source",
     "SpecializedModel": "core.specialize.specialized",
     "specialize": "core.specialize.specialized",
-    "ElasticLaw": "runtime.control.elastic_law",
-    "ElasticLawSettings": "runtime.control.elastic_law",
-    "ElasticState": "runtime.control.elastic_law",
 }
 
 if not TYPE_CHECKING:    # where it would say that there is every name

@@ -153,7 +153,7 @@ def live(driver: Any) -> None:
 
 
 def demo(driver: Any) -> None:
-    from rbd_ros.cli.demo import MODES
+    from rbd_ros.cli.demo_tracking import MODES
     from rbd_ros.cli.view.demo_view import run_of
     from rbd_ros.view.scene import load_scene
     from rbd_ros.view.side_by_side import SideBySide

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,8 @@ from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample
 from ..core.simulation.elastic_simulator import ElasticSimulator
-from ..runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
-from . import demo_elastic_report as report
+from ..core.actuation.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
+from . import demo_report as report
 from .demo_motion import Cosines, published_motion
 
 Array = NDArray[np.float64]
@@ -42,6 +41,7 @@ BANDWIDTH = 40.0     # of the motors' position loops, rad/s
 DAMPING = 0.7
 POLES = 150.0        # of feedback linearisation, 1/s: docs/elastic_joints.md says why so fast
 STIFFNESS_POLES = 60.0
+SETTLED = 1.0        # s, after which the stiffness error is evaluated
 
 HOUSING = 0.02       # kg m², added to each link's published inertia for its drive
 ROTORS = (3.0, 3.0, 2.0, 2.0, 0.6, 0.4, 0.2)                              # kg m², behind the gears
@@ -139,7 +139,24 @@ def rigid_reference(actuation: Actuation, r: Array, stiffness: Array) -> MotorRe
     return motors._replace(effort=effort, torque=tau)
 
 
-def simulate(s: Scenario, mode: str, duration: float, progress: Callable[[float], None]) -> report.Run:
+class Run(report.Result):
+    """One mode. stiffness: k/k_ref − 1 (N, n) of `joints`; microseconds: per command."""
+
+    def __init__(self, title: str, t: Array, error: Array, stiffness: Array, joints: list[str],
+                 microseconds: float) -> None:
+        super().__init__(title, t, error)
+        self.stiffness, self.joints, self.microseconds = stiffness, joints, microseconds
+        settled = stiffness[t >= min(SETTLED, 0.5 * float(t[-1]))]
+        self.stiffness_error = float(np.abs(settled).max()) if stiffness.size else 0.0
+
+    def figures(self) -> dict[str, Any]:
+        rms = np.sqrt(np.mean(self.stiffness**2, axis=0)).tolist()
+        return {"us_per_command": self.microseconds, **({
+            "stiffness_error": self.stiffness_error,
+            "stiffness_rms_error_per_joint": dict(zip(self.joints, rms, strict=True))} if self.joints else {})}
+
+
+def simulate(s: Scenario, mode: str, duration: float, progress: report.Progress) -> Run:
     """Follow the trajectory; every mode starts in the state of the model's flatness map."""
     gains = FeedbackGains.placed(s.believed, POLES, STIFFNESS_POLES)
     control = ElasticLaw(s.believed, ElasticLawSettings(
@@ -166,47 +183,64 @@ def simulate(s: Scenario, mode: str, duration: float, progress: Callable[[float]
             times.append(t)
             errors.append(robot.q - r[0])
             ratios.append(robot.stiffness[s.believed.variable] / k[0] - 1.0)
-            progress(t / duration)
+            progress.at(t / duration)
         try:
             robot.step(effort, round(PERIOD / STEP))
         except RbdError as error:
             raise RbdError(f"{MODES[mode]}: {error}") from None
-    return report.Run(MODES[mode], np.array(times), np.array(errors), np.array(ratios), 1e6 * took / count)
+    joints = [s.believed.joint_names[i] for i in s.believed.variable]
+    result = Run(MODES[mode], np.array(times), np.array(errors), np.array(ratios), joints, 1e6 * took / count)
+    progress.done(f"RMS error {1e3 * result.rms:.3f} mrad")
+    return result
 
 
-def run(namespace: argparse.Namespace, variant: str, duration: float, show: Callable[[str], Any]) -> int:
-    """Run all modes, print the table, write the files; `show(title)` creates a progress display."""
-    begin = time.monotonic()
-    folder = namespace.output
+def run(namespace: argparse.Namespace, variant: str) -> int:
+    """Run all modes, print the table, write the files."""
+    begin, duration, folder = time.monotonic(), namespace.duration, namespace.output
+    report.prepare(folder)
     s = scenario(variant)
     print(f"{s.believed.model.name} with {VARIANTS[variant]}, {duration:g} s, controlled at {1.0 / PERIOD:g} Hz. The "
           f"robot differs from its model:\nmasses, inertias and rotors {100 * ERROR:+.0f} %"
           + (f", springs {-100 * ERROR:+.0f} %" if variant == "sea" else "; springs as modelled") + ".\n", flush=True)
-    results: dict[str, report.Run] = {}
-    for mode, title in MODES.items():
-        progress = show(title)
-        results[mode] = simulate(s, mode, duration, progress.at)
-        progress.done(f"RMS error {1e3 * results[mode].rms:.3f} mrad")
+    results = {mode: simulate(s, mode, duration, report.Progress(title, MODES.values()))
+               for mode, title in MODES.items()}
+    for mode, result in results.items():
+        np.savez_compressed(folder / f"{mode}.npz", t=result.t, error=result.error, stiffness=result.stiffness)
     joints = s.believed.joint_names
-    print("\n" + report.table(results, joints))
+    print("\n" + table(results, joints))
     print("better: than with rigid feed-forward. Per command: time to compute it." + (
         "\nstiffness: largest deviation from the desired value, after the first second." if variant == "vsa" else ""))
-    variable = [joints[i] for i in s.believed.variable]
-    files = report.write(folder, results, joints, variable, {
+    report.finish(namespace, begin, report.summary(results, joints, {
+        "better": {mode: results["rigid"].rms / result.rms for mode, result in results.items()},
         "robot": s.believed.model.name, "variant": variant, "duration_s": duration, "period_s": PERIOD,
         "step_s": STEP, "model_error": ERROR, "stiffness_n_m_per_rad": list(STIFFNESS),
         "rotor_inertia_kg_m2": list(ROTORS), "gains": {"kp": s.kp.tolist(), "kd": s.kd.tolist()}, "poles": POLES,
-        "elapsed_s": time.monotonic() - begin})
-    if namespace.plot:
-        try:
-            report.plot(folder / "tracking.png", results, joints, variable, f"iiwa with {VARIANTS[variant]}")
-            files.append(folder / "tracking.png")
-        except ImportError:
-            print("no plot: matplotlib is not installed", file=sys.stderr)
-    print(f"wrote {' and '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
+    }), picture=("tracking.png", lambda path: plot(path, results, joints, f"iiwa with {VARIANTS[variant]}")))
     return 0
 
 
-def better(results: Mapping[str, report.Run]) -> float:
-    """Ratio of the RMS error of rigid feed-forward to that of flatness."""
-    return results["rigid"].rms / results["flatness"].rms
+def table(results: dict[str, Run], joints: tuple[str, ...]) -> str:
+    """Lines of text."""
+    stiffness: report.Columns = {"stiffness": lambda result: f"{100 * result.stiffness_error:.2f} %"}
+    return report.table(results, {**report.errors(results, joints, "mrad"), **(
+        stiffness if results["rigid"].joints else {}), "per command": lambda result: f"{result.microseconds:.0f} µs"})
+
+
+def plot(path: Path, results: dict[str, Run], joints: tuple[str, ...], title: str) -> None:
+    """A PNG: the error over time and per joint, and that of the stiffness. Needs matplotlib (`ImportError`)."""
+    variable = bool(results["rigid"].joints)
+
+    def content(figure: Any) -> None:
+        over_time, per_joint, *more = figure.subplots(3 if variable else 2, 1,
+                                                      height_ratios=(3, 2, 2) if variable else (3, 2))
+        report.draw_errors(over_time, per_joint, results, joints,
+                           f"{title}: tracking with a robot that differs from its model", "mrad", least=1e-2)
+        for axes in more:
+            for result, color in zip(results.values(), report.COLORS, strict=True):
+                worst = 100.0 * np.abs(result.stiffness).max(axis=1)
+                axes.semilogy(result.t, np.maximum(worst, 1e-5), color=color, linewidth=1.5)
+            axes.set(xlabel="time (s)", ylabel="largest over joints (%)", xlim=over_time.get_xlim(), ylim=(1e-3, None),
+                     title="stiffness: deviation from the desired value")
+            axes.grid(which="both", alpha=0.25)
+
+    report.draw(path, (10.0, 10.5 if variable else 8.0), content)

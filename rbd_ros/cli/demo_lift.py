@@ -6,11 +6,8 @@ the optimal motion node `motion_planner`.
 from __future__ import annotations
 
 import argparse
-import math
-import os
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +20,9 @@ from ..core.errors import RbdError
 from ..core.model.payload import payload, with_payloads
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample, sample_path
-from . import demo_lift_report as report
+from . import demo_report as report
 from .demo_motion import BANDWIDTH, ROTORS
-from .processes import NodeProcesses
+from .demo_nodes import Points, driving, execute
 
 Array = NDArray[np.float64]
 
@@ -39,12 +36,37 @@ SIZE = 0.03          # m: radius of gyration of the load
 SCALING = 0.9       # share of the effort limits used by the planner; the rest is for feedback
 JERK = 0.1           # weight beside ∫‖τ‖², N² m² s⁶: light joints move calmly, too
 MASS_SCALE = 1.01    # of the simulated robot
-RATE = 500.0         # Hz
-RAMP = 0.2           # s
 HOLD = 0.5           # s of holding before the motion, longer than the fade-in
-PATIENCE = 5.0       # s for which the simulated robot waits for a torque
-HISTORY = 10_000
 MODES = {"minimum_jerk": "minimum jerk, straight", "optimal": "least effort within limits"}
+
+
+class Run(report.Result):
+    """One motion. needed: efforts (N, nv) that it takes, by the model, at times t_needed (N,); t, applied, error: times
+    (M,), efforts and q − q_ref (M, nv) of the simulated robot; planned: figures of the planner.
+    """
+
+    def __init__(self, title: str, t_needed: Array, needed: Array, t: Array, applied: Array, error: Array,
+                 limit: Array, planned: Mapping[str, Any]) -> None:
+        super().__init__(title, t, error)
+        self.t_needed, self.needed, self.applied, self.planned = t_needed, needed, applied, planned
+        self.share: Array = np.abs(needed).max(axis=0) / limit
+        self.saturated = float(np.mean(np.any(np.abs(applied) >= limit * (1.0 - 1e-9), axis=1)))
+        self.off_at_end = float(np.abs(error[-1]).max())
+        power = (needed**2).sum(axis=1)
+        self.squared = float(np.diff(t_needed) @ (power[1:] + power[:-1]) / 2.0)
+
+    def figures(self) -> dict[str, Any]:
+        return {"effort_share": self.share.tolist(), "effort_squared": self.squared, "time_at_a_limit": self.saturated,
+                "end_error_rad": self.off_at_end, **self.planned}
+
+
+def columns(joints: Sequence[str]) -> report.Columns:
+    return {"torque": lambda run: f"{100.0 * run.share.max():.0f} %",
+            "by joint": lambda run: joints[int(run.share.argmax())],
+            "∫‖τ‖²": lambda run: f"{run.squared:.0f} N²m²s",
+            "at a limit": lambda run: f"{100.0 * run.saturated:.0f} % of time",
+            "off": lambda run: f"{1e3 * run.largest:.1f} mrad",
+            "at the end": lambda run: f"{1e3 * run.off_at_end:.1f} mrad"}
 
 
 def lifter() -> RobotModel:
@@ -78,94 +100,67 @@ def heaviest(arm: RobotModel) -> float:
     return low
 
 
-def run(namespace: argparse.Namespace, show: Callable[[str], Any]) -> int:
-    """Execute both motions, print the table, write the files; `show(title)` creates a progress display."""
-    begin = time.monotonic()
-    folder: Path = namespace.output
+def run(namespace: argparse.Namespace) -> int:
+    """Execute both motions, print the table, write the files."""
+    begin, folder = time.monotonic(), namespace.output
+    report.prepare(folder)
     arm = lifter()
     most = heaviest(arm)
     print(f"{arm.name} lifts {LOAD:g} kg, {1000 * REACH:g} mm before its flange, in {DURATION:g} s. On the straight "
           f"motion of least jerk\nits torques would suffice for {most:.1f} kg. The planner may use {100 * SCALING:.0f} "
           f"% of the torque limits; all masses are\n{100 * (MASS_SCALE - 1):.0f} % larger than it thinks.\n",
           flush=True)
-    results = {mode: _execute(mode, arm, folder, show(title)) for mode, title in MODES.items()}
+    results = {mode: _execute(mode, arm, folder) for mode in MODES}
     joints = arm.joint_names
-    print("\n" + report.table(results, joints))
+    print("\n" + report.table(results, columns(joints)))
     print(f"load: {LOAD / most:.2f} times what the straight motion can carry. torque: largest share of a limit that "
           "the motion needs.\noff: largest distance from the motion, and at its end.")
-    files = [folder / "summary.json"]
-    report.write(files[0], results, {
-        "robot": arm.name, "joints": list(joints), "duration_s": DURATION, "load_kg": LOAD,
-        "load_of_minimum_jerk_kg": most, "load_ratio": LOAD / most, "effort_limit": arm.effort_limit.tolist(),
-        "elapsed_s": time.monotonic() - begin})
-    if namespace.plot:
-        try:
-            report.plot(folder / "torques.png", results, joints, arm.effort_limit,
-                        f"{arm.name} lifts {LOAD:g} kg in {DURATION:g} s")
-            files.append(folder / "torques.png")
-        except ImportError:
-            print("no plot: matplotlib is not installed", file=sys.stderr)
-    print(f"wrote {' and '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
+    report.finish(namespace, begin, report.summary(results, joints, {
+        "robot": arm.name, "duration_s": DURATION, "load_kg": LOAD, "load_of_minimum_jerk_kg": most,
+        "load_ratio": LOAD / most, "effort_limit": arm.effort_limit.tolist()}), picture=(
+            "torques.png", lambda path: report.draw(path, (12.0, 7.0), lambda figure: torques(
+                figure, results, joints, arm.effort_limit, f"{arm.name} lifts {LOAD:g} kg in {DURATION:g} s"), 100)))
     return 0
 
 
-def _execute(mode: str, arm: RobotModel, folder: Path, progress: Any) -> report.Run:
+def _execute(mode: str, arm: RobotModel, folder: Path) -> Run:
     """Plan the motion, and execute it by the nodes."""
-    from ..nodes.demo_recorder import DemoRecorder
-
-    namespace = f"/rbd_demo_{os.getpid()}"
-    heavy = folder / "iiwa_with_load.urdf"
+    progress, heavy = report.Progress(MODES[mode], MODES.values()), folder / "iiwa_with_load.urdf"
     _write_urdf(heavy)
     rotors = {"rotor_inertia": arm.armature.tolist()}
-    model = rotors | {"robot_description_file": str(sample_path("iiwa"))}
-    load = {"payload.body": BODY, "payload.mass": LOAD, "payload.com": [0.0, 0.0, REACH],
-            "payload.inertia": [LOAD * SIZE**2] * 3 + [0.0] * 3}
-    figures: dict[str, Any] = {}
-    with NodeProcesses(folder / "logs" / mode, namespace) as processes:
-        processes.start("simulator", rotors | {"robot_description_file": str(heavy)} | _plant(namespace))
-        processes.start("feedforward", model | load | _controller(namespace))
-        if mode == "optimal":
-            processes.start("motion_planner", model | load | {"effort_limits.scaling": SCALING})
-        with DemoRecorder(namespace, arm.joint_names, processes.check, HISTORY) as recorder:
-            recorder.wait_until_ready(60.0)
-            if mode == "optimal":
-                points, figures = recorder.plan(GOAL, DURATION, {"effort": 1.0, "jerk": JERK})
-            else:
-                t = np.linspace(0.0, DURATION, round(100.0 * DURATION) + 1)
-                points = (t, *straight(t))
-            recording = recorder.play(_held_first(points), progress.at)
-        processes.close_after(recording.report)
-    t, q, v, a = points
-    needed = inverse_dynamics(loaded(arm, LOAD), q, v, a)
+    model = {**rotors, "robot_description_file": str(sample_path("iiwa")), "payload.body": BODY, "payload.mass": LOAD,
+             "payload.com": [0.0, 0.0, REACH], "payload.inertia": [LOAD * SIZE**2] * 3 + [0.0] * 3}
+    nodes = {"simulator": {**rotors, "robot_description_file": str(heavy), "initial_position": list(START),
+                           "mass_scale": MASS_SCALE},
+             "feedforward": {**model, **driving(), "feedforward": "computed_torque", "gains.kp": BANDWIDTH**2,
+                             "gains.kd": 2.0 * BANDWIDTH}}
+    times = np.linspace(0.0, DURATION, round(100.0 * DURATION) + 1)
+    moves: list[tuple[Points, dict[str, Any]]] = []
+    if mode == "optimal":
+        nodes["motion_planner"] = {**model, "effort_limits.scaling": SCALING}
+
+    def points_of(recorder: Any) -> Points:
+        moves.append(recorder.plan(GOAL, DURATION, {"effort": 1.0, "jerk": JERK}) if mode == "optimal"
+                     else ((times, *straight(times)), {}))
+        return _held_first(moves[0][0])
+
+    recording, _ = execute(folder / "logs" / mode, arm.joint_names, nodes, points_of, progress)
+    (t, q, v, a), planned = moves[0]
     moving = recording.t >= HOLD
     since = recording.t[moving] - HOLD
     desired = np.column_stack([np.interp(since, t, column) for column in q.T])
-    result = report.Run(MODES[mode], t, needed, since, recording.effort[moving], recording.q[moving] - desired,
-                       arm.effort_limit, figures)
-    progress.done(f"{1000.0 * result.off:.1f} mrad off at most")
+    result = Run(MODES[mode], t, inverse_dynamics(loaded(arm, LOAD), q, v, a), since, recording.effort[moving],
+                 recording.q[moving] - desired, arm.effort_limit, planned)
+    progress.done(f"{1000.0 * result.largest:.1f} mrad off at most")
     return result
 
 
-def _held_first(points: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+def _held_first(points: Points) -> Points:
     """The points preceded by `HOLD` s at rest."""
     t, q, v, a = points
     still = np.zeros_like(q[:1])
     return (np.concatenate([[0.0], t + HOLD]), np.concatenate([q[:1], q]), np.concatenate([still, v]),
             np.concatenate([still, a]))
-
-
-def _plant(namespace: str) -> dict[str, Any]:
-    return {"initial_position": list(START), "brakes_until": 1e12, "publish_rate": RATE, "mass_scale": MASS_SCALE,
-            "step": 1.0 / (RATE * math.ceil(1000.0 / RATE)), "command_timeout": 0.5, "wait_for_command": PATIENCE,
-            f"qos_overrides.{namespace}/joint_states.publisher.depth": HISTORY}
-
-
-def _controller(namespace: str) -> dict[str, Any]:
-    return {"feedforward": "computed_torque", "gains.kp": BANDWIDTH**2, "gains.kd": 2.0 * BANDWIDTH,
-            "adapters": ["joint_state"], "joint_state.topic": f"{namespace}/simulator/effort_commands",
-            "state_rate": RATE, "feedback.max_age": math.inf, "tracking_tolerance": [math.inf],
-            "state_timeout": 2.0 * PATIENCE,
-            "ramp_in": RAMP, "ramp_out": RAMP}
 
 
 def _write_urdf(path: Path) -> None:
@@ -178,3 +173,41 @@ def _write_urdf(path: Path) -> None:
         path.write_text(sample_path("iiwa").read_text(encoding="utf-8").replace("</robot>", extra), encoding="utf-8")
     except OSError as error:
         raise RbdError(f"cannot write {path}: {error.strerror}") from None
+
+
+def torques(figure: Any, results: Mapping[str, Run], joints: Sequence[str], limit: Array, title: str) -> None:
+    """Torques of each joint against its limits."""
+    width = 4
+    grid = figure.subplots(-(-len(joints) // width), width, sharex=True).ravel()
+    end = float(next(iter(results.values())).t_needed[-1])
+    for j, name in enumerate(joints):
+        axes = grid[j]
+        for i, (run, color) in enumerate(zip(results.values(), report.COLORS, strict=False)):
+            over = 100.0 * run.share[j]
+            axes.plot(run.t_needed, run.needed[:, j], color=color, linewidth=2.0)
+            axes.plot(run.t, run.applied[:, j], color=color, linewidth=0.8, linestyle=":")
+            axes.text(0.72 + 0.28 * i, 1.02, f"{over:.0f} %", color=color, ha="right", va="bottom",
+                      transform=axes.transAxes, weight="bold" if over > 100.0 else "normal")
+        for bound in (-limit[j], limit[j]):
+            axes.axhline(bound, color="black", linestyle="--", linewidth=1.0)
+        reach = 1.15 * max(limit[j], *(np.abs(run.needed[:, j]).max() for run in results.values()))
+        axes.axhspan(limit[j], 2.0 * reach, color="black", alpha=0.08)
+        axes.axhspan(-2.0 * reach, -limit[j], color="black", alpha=0.08)
+        axes.set_title(name, loc="left")
+        axes.set(xlim=(0.0, end), ylim=(-reach, reach))
+        axes.grid(alpha=0.25)
+        if j % width == 0:
+            axes.set_ylabel("torque (N m)")
+        if j >= len(joints) - width:
+            axes.set_xlabel("time (s)")
+            axes.tick_params(labelbottom=True)
+    for axes in grid[len(joints):]:
+        axes.axis("off")
+    handles = [grid[0].plot([], [], color=color, linewidth=2.0, label=run.title)[0]
+               for run, color in zip(results.values(), report.COLORS, strict=False)]
+    handles += [grid[0].plot([], [], color="gray", linewidth=0.8, linestyle=":",
+                             label="applied by the simulated arm")[0],
+                grid[0].plot([], [], color="black", linestyle="--", linewidth=1.0, label="limit")[0]]
+    place = grid[-1] if len(joints) < len(grid) else figure
+    place.legend(handles=handles, loc="center" if place is grid[-1] else "outside lower center")
+    figure.suptitle(f"{title}: torque that each motion needs, and its share of the limit")

@@ -1,70 +1,114 @@
-"""Results of the demo as a table, a file and a plot."""
+"""What all demos have: a folder and compiled kernels, progress, and the report as a table, a file and a picture."""
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.compiled.ahead import compile_all, know_all
+from ..core.compiled.entry import is_cached
+from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError
 from ..core.text_table import aligned
+from ..signals import ends_at_once
 
 Array = NDArray[np.float64]
+Columns = Mapping[str, Callable[[Any], str]]    # heading → text of a result
 
 COLORS = ("#d55e00", "#0072b2", "#009e73")    # colour-blind safe
+UNITS = {"rad": (1.0, 4), "mrad": (1e3, 3)}   # per rad, and decimals
+
+
+def prepare(folder: Path) -> None:
+    """Make the output folder, and compile the kernels: here, once and visibly, rather than in several children."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RbdError(f"cannot make folder {folder}: {error.strerror}") from None
+    if COMPILED:
+        know_all()
+        if not is_cached():
+            print("compiling the kernels, once: this takes some minutes", flush=True)
+            with ends_at_once("demo"):
+                compile_all(print)
+            print()
+        else:
+            compile_all()
+
+
+class Progress:
+    """One line per mode: a bar on a terminal, plain text elsewhere."""
+
+    def __init__(self, title: str, titles: Iterable[str]) -> None:
+        self._title = title.ljust(max(map(len, titles)))
+        self._tty, self._shown = sys.stdout.isatty(), -1
+        self._show("starting …")
+
+    def at(self, fraction: float) -> None:
+        percent = int(100.0 * fraction)
+        if percent != self._shown:
+            self._shown = percent
+            self._show(f"[{'#' * (percent // 4):25}] {percent:3d} %")
+
+    def done(self, text: str) -> None:
+        print(f"\r\033[K{self._title}  {text}" if self._tty else f"{self._title}  {text}", flush=True)
+
+    def _show(self, text: str) -> None:
+        if self._tty:
+            print(f"\r\033[K{self._title}  {text}", end="", flush=True)
 
 
 class Result:
-    """One mode. error: q − q_ref (N, nv) at times t (N,); report, plant: diagnostics of controller and simulator."""
+    """One mode. error: q − q_ref (N, nv) at times t (N,)."""
 
-    def __init__(self, title: str, t: Array, error: Array, report: Mapping[str, float],
-                 plant: Mapping[str, float]) -> None:
-        self.title, self.t, self.error, self.report, self.plant = title, t, error, report, plant
+    def __init__(self, title: str, t: Array, error: Array) -> None:
+        self.title, self.t, self.error = title, t, error
         self.rms = float(np.sqrt(np.mean(error**2)))
         self.rms_per_joint: Array = np.sqrt(np.mean(error**2, axis=0))
+        self.largest = float(np.abs(error).max())
 
-    @property
-    def latency(self) -> tuple[float, float]:
-        """p50 and p99 in µs."""
-        return self.report["latency_p50_us"], self.report["latency_p99_us"]
+    def figures(self) -> dict[str, Any]:
+        """What else `summary.json` has of this mode."""
+        return {}
 
 
-def table(results: Mapping[str, Result], joints: Sequence[str]) -> str:
-    """Lines of text; a single result is not better than any."""
-    first = next(iter(results.values())).rms
-    rows: list[tuple[str, ...]] = [("", "RMS error", "better", "worst joint", "latency p50 / p99", "late", "waits")]
-    for result in results.values():
-        worst = int(np.argmax(result.rms_per_joint))
-        p50, p99 = result.latency
-        rows.append((result.title, f"{result.rms:.4f} rad", f"{first / max(result.rms, 1e-9):.1f} x",
-                     f"{joints[worst]} {result.rms_per_joint[worst]:.4f}", f"{p50:.0f} / {p99:.0f} µs",
-                     f"{result.report['deadline_misses']:.0f}", f"{result.plant['waits']:.0f}"))
-    if len(results) == 1:
-        rows = [(*row[:2], *row[3:]) for row in rows]
-    return "\n".join(aligned(rows))
+def errors(results: Mapping[str, Result], joints: Sequence[str], unit: str = "rad") -> Columns:
+    """Columns of tracking errors. better: than the first result; a single one is not better than any."""
+    (scale, decimals), first = UNITS[unit], next(iter(results.values())).rms
+
+    def worst(result: Result) -> str:
+        i = int(np.argmax(result.rms_per_joint))
+        return f"{joints[i]} {scale * result.rms_per_joint[i]:.{decimals}f}"
+
+    columns = {"RMS error": lambda result: f"{scale * result.rms:.{decimals}f} {unit}",
+               "better": lambda result: f"{first / max(result.rms, 1e-9):.1f} x",
+               "largest": lambda result: f"{scale * result.largest:.{decimals - 1}f} {unit}", "worst joint": worst}
+    return {name: text for name, text in columns.items() if name != "better" or len(results) > 1}
+
+
+def table(results: Mapping[str, Any], columns: Columns, what: str = "") -> str:
+    """Lines of text; what: heading of the titles."""
+    return "\n".join(aligned([(what, *columns), *((result.title, *(text(result) for text in columns.values()))
+                                                  for result in results.values())]))
 
 
 def summary(results: Mapping[str, Result], joints: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Contents of `summary.json`; latency and rate of the last mode, misses of all modes."""
-    last = list(results.values())[-1]
+    """Contents of `summary.json`."""
     return {
         "rms_error_rad": {key: result.rms for key, result in results.items()},
-        "latency_us": dict(zip(("p50", "p99"), last.latency, strict=True)),
-        "deadline_misses": int(sum(result.report["deadline_misses"] for result in results.values())),
-        "rate_hz": last.report["rate_hz"],
         "modes": {key: {
-            "title": result.title, "states": len(result.t), "rate_hz": result.report["rate_hz"],
-            "latency_us": dict(zip(("p50", "p99"), result.latency, strict=True)),
-            "deadline_misses": int(result.report["deadline_misses"]), "saturated": int(result.report["saturated"]),
-            "simulator_waits": int(result.plant["waits"]),
-            "simulator_deadline_misses": int(result.plant["deadline_misses"]),
-            "max_error_rad": float(np.abs(result.error).max()),
+            "title": result.title, "max_error_rad": result.largest,
             "rms_error_rad_per_joint": dict(zip(joints, result.rms_per_joint.tolist(), strict=True)),
+            **result.figures(),
         } for key, result in results.items()},
-        **more,
+        "joints": list(joints), **more,
     }
 
 
@@ -76,33 +120,60 @@ def write_summary(path: Path, content: Mapping[str, Any]) -> None:
         raise RbdError(f"cannot write {path}: {error.strerror}") from None
 
 
-def points(axes: Any, i: int, values: Array, color: str) -> None:
-    """Curve number i of values per joint: points, as bars have no foot on a logarithmic axis."""
-    axes.plot(np.arange(len(values)) + 0.12 * (i - 1), values, "osD"[i % 3], color=color, markersize=8.0)
+def finish(namespace: argparse.Namespace, begin: float, content: Mapping[str, Any], files: Sequence[str] = (),
+           picture: tuple[str, Callable[[Path], None]] | None = None) -> None:
+    """Write `summary.json` and the picture (name, and what draws a file), and print what was written, with other files
+    of the output folder. begin: of the demo, by `time.monotonic`, s.
+    """
+    folder: Path = namespace.output
+    write_summary(folder / "summary.json", {**content, "elapsed_s": time.monotonic() - begin})
+    written = ["summary.json", *files]
+    if namespace.plot and picture is not None:
+        try:
+            picture[1](folder / picture[0])
+            written.append(picture[0])
+        except ImportError:
+            print("no plot: matplotlib is not installed", file=sys.stderr)
+    paths = [str(folder / name) for name in written]
+    print(f"wrote {' and '.join(filter(None, (', '.join(paths[:-1]), paths[-1])))} "
+          f"({time.monotonic() - begin:.0f} s in all)")
 
 
-def plot(path: Path, results: Mapping[str, Result], joints: Sequence[str], robot: str) -> None:
-    """A PNG: the error over time, and per joint. Needs matplotlib (`ImportError`)."""
+def draw(path: Path, size: tuple[float, float], content: Callable[[Any], None], dpi: int = 120) -> None:
+    """A PNG of a figure of `size` (inches) with this content. Needs matplotlib (`ImportError`)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.0, 8.0), layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    over_time, per_joint = figure.subplots(2, 1, height_ratios=(3, 2))
-    for i, (result, color) in enumerate(zip(results.values(), COLORS, strict=False)):
-        label = f"{result.title}: {result.rms:.4f} rad RMS"
-        over_time.semilogy(result.t, np.maximum(np.sqrt(np.mean(result.error**2, axis=1)), 1e-6), color=color,
-                           label=label, linewidth=1.5)
-        points(per_joint, i, result.rms_per_joint, color)
-    over_time.set(xlabel="time (s)", ylabel="tracking error, RMS over joints (rad)", ylim=(3e-4, None),
-                  xlim=(0.0, float(next(iter(results.values())).t[-1])),
-                  title=f"{robot}: tracking a trajectory with a robot that differs from its model")
+    content(figure)
+    figure.savefig(path, dpi=dpi)
+
+
+def draw_errors(over_time: Any, per_joint: Any, results: Mapping[str, Result], joints: Sequence[str], title: str,
+                unit: str = "rad", colors: Sequence[str] = COLORS, least: float = 3e-4) -> None:
+    """Tracking errors on two axes. least: lower end of the first one, in `unit`."""
+    (scale, decimals), pairs = UNITS[unit], list(zip(results.values(), colors, strict=False))
+    for result, color in pairs:
+        rms = scale * np.sqrt(np.mean(result.error**2, axis=1))
+        over_time.semilogy(result.t, np.maximum(rms, 1e-6), color=color, linewidth=1.5,
+                           label=f"{result.title}: {scale * result.rms:.{decimals}f} {unit} RMS")
+    end = round(float(pairs[0][0].t[-1]), 1)    # the last sample may be a few periods before the end
+    over_time.set(xlabel="time (s)", ylabel=f"tracking error, RMS over joints ({unit})", ylim=(least, None),
+                  xlim=(0.0, end), title=title)
     over_time.legend(loc="lower right")
     over_time.grid(which="both", alpha=0.25)
-    per_joint.set(ylabel="RMS over time (rad)", yscale="log", xticks=np.arange(len(joints)), xticklabels=joints,
-                  title="the same error, joint by joint")
-    per_joint.grid(axis="y", which="both", alpha=0.25)
-    per_joint.set_axisbelow(True)
+    draw_joints(per_joint, [(scale * result.rms_per_joint, color) for result, color in pairs], joints,
+                "the same error, joint by joint", f"RMS over time ({unit})")
+
+
+def draw_joints(axes: Any, values: Sequence[tuple[Array, str]], joints: Sequence[str], title: str, label: str) -> None:
+    """Values (nv,) with their colours: points, as bars have no foot on a logarithmic axis."""
+    for i, (each, color) in enumerate(values):
+        axes.plot(np.arange(len(each)) + 0.12 * (i - (len(values) - 1) / 2.0), each, "osD"[i % 3], color=color,
+                  markersize=8.0)
+    axes.set(ylabel=label, yscale="log", xticks=np.arange(len(joints)), xticklabels=joints, title=title)
+    axes.grid(axis="y", which="both", alpha=0.25)
+    axes.set_axisbelow(True)
     if len(joints) > 8:
-        per_joint.tick_params(axis="x", rotation=30)
-    figure.savefig(path, dpi=120)
+        axes.tick_params(axis="x", rotation=30)

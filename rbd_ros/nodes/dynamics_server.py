@@ -52,7 +52,7 @@ SERVICE = QoSProfile(depth=1000)
 class DynamicsServerNode(ModelNode):
     """Converts requests, calls the `DynamicsService`, fills responses."""
 
-    logic = SERVER_TABLE
+    logic, make_settings = SERVER_TABLE, staticmethod(ServerSettings.from_values)
     table = (*MODEL_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class DynamicsServerNode(ModelNode):
         return load_server_model(values, description)
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = ServerSettings.from_values(self.own(values), model)
+        settings: ServerSettings = self.settings(values, model)
         if settings.contacts:
             self.get_logger().warning(
                 f"parameter 'constraints_file' has unilateral or compliant contacts ({', '.join(settings.contacts)}): "
@@ -115,12 +115,8 @@ class DynamicsServerNode(ModelNode):
     def tear_down(self) -> None:
         self.dynamics = None
 
-    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        ServerSettings.from_values(self.own(values), model)
-
-    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        with self.lock:
-            self.dynamics.apply(ServerSettings.from_values(self.own(values), model))
+    def apply(self, settings: ServerSettings) -> None:
+        self.dynamics.apply(settings)
 
     def report(self) -> Mapping[str, Any]:
         p50, p99 = self._statistics.latency_us()

@@ -40,7 +40,7 @@ SHOWN = 5    # excesses logged per trajectory
 class EffortAnnotatorNode(ModelNode):
     """Converts trajectories, calls the annotator, publishes."""
 
-    logic = ANNOTATOR_TABLE
+    logic, make_settings = ANNOTATOR_TABLE, staticmethod(AnnotatorSettings.from_values)
     table = (*MODEL_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class EffortAnnotatorNode(ModelNode):
     # ---- configuration
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        self.annotator = EffortAnnotator(model, AnnotatorSettings.from_values(self.own(values), model))
+        self.annotator = EffortAnnotator(model, self.settings(values, model))
         publisher = self._publisher = self.create_publisher(JointTrajectory, "~/joint_trajectory", QoSProfile(depth=10))
         self.undo.append(lambda: self.destroy_publisher(publisher))
         topic = "~/joint_trajectory_in"
@@ -64,13 +64,8 @@ class EffortAnnotatorNode(ModelNode):
     def tear_down(self) -> None:
         self.annotator = self._publisher = None
 
-    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        AnnotatorSettings.from_values(self.own(values), model)
-
-    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = AnnotatorSettings.from_values(self.own(values), model)
-        with self.lock:
-            self.annotator.apply(settings)
+    def apply(self, settings: AnnotatorSettings) -> None:
+        self.annotator.apply(settings)
 
     def report(self) -> Mapping[str, Any]:
         annotator = self.annotator

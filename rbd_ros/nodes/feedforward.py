@@ -36,7 +36,7 @@ class FeedforwardNode(FollowingNode):
     """Creates the feed-forward controller."""
 
     controller: FeedforwardController
-    logic = FEEDFORWARD_TABLE
+    logic, make_settings = FEEDFORWARD_TABLE, staticmethod(FeedforwardSettings.from_values)
     table = (*TORQUE_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
@@ -48,9 +48,6 @@ class FeedforwardNode(FollowingNode):
             raise RbdError("parameters 'odometry' and 'mounting.frame' are both set: odometry says how the root link "
                            "is turned")
         return super().load(values, description)
-
-    def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
-        return FeedforwardSettings.from_values(self.own(values), model)
 
     def late_outputs(self, settings: TorqueSettings) -> list[Output]:
         controller = self.controller

@@ -56,7 +56,6 @@ class FlatnessNode(FollowingNode):
         super().__init__("flatness")
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
-        values = self.own(values)
         if not values["actuation_file"]:
             return FlatnessSettings.from_values(values, model)
         if isinstance(self.controller, ElasticController):    # the file was read at configuration

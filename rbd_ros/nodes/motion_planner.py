@@ -51,7 +51,7 @@ CANCELLED = "cancelled"
 class MotionPlannerNode(ModelNode):
     """Converts requests, calls the `MotionPlanner`, converts the plans."""
 
-    logic = PLANNER_TABLE
+    logic, make_settings = PLANNER_TABLE, staticmethod(PlannerSettings.from_values)
     table = (*(row for row in MODEL_NODE_TABLE if row is not EXECUTOR), *logic)    # its executor has several threads
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class MotionPlannerNode(ModelNode):
     # ---- configuration
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        planner = MotionPlanner(model, PlannerSettings.from_values(self.own(values), model))
+        planner = MotionPlanner(model, self.settings(values, model))
         self._process = SearchProcess(model)
         self.undo.append(self._process.close)
         self._process.ready(self.ending)
@@ -99,13 +99,8 @@ class MotionPlannerNode(ModelNode):
         with self._counting:
             self._counting.wait_for(lambda: not self._open, LONGEST_END)
 
-    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        PlannerSettings.from_values(self.own(values), model)
-
-    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = PlannerSettings.from_values(self.own(values), model)
-        with self.lock:
-            self.planner.apply(settings)
+    def apply(self, settings: PlannerSettings) -> None:
+        self.planner.apply(settings)
 
     def report(self) -> Mapping[str, Any]:
         p50, p99 = self._statistics.latency_us()

@@ -16,8 +16,8 @@ from std_msgs.msg import Float64
 
 from ..core.model.robot_model import RobotModel
 from ..runtime.cosimulation.mujoco_settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from ..runtime.parameters import select
 from ..runtime.plant.plant import Plant
-from ..runtime.plant.simulator_settings import SimulatorSettings
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
 from .loop.simulation_loop import SIMULATION_LOOP, SimulationLoop
@@ -27,7 +27,7 @@ from .simulator import SimulatorNode
 class MujocoPlantNode(SimulatorNode):
     """Simulator node with the MuJoCo plant and further inputs."""
 
-    logic = MUJOCO_TABLE
+    logic, make_settings = MUJOCO_TABLE, staticmethod(mujoco_settings)
     table = (*MODEL_NODE_TABLE, SIMULATION_LOOP, *logic)
 
     def __init__(self) -> None:
@@ -40,11 +40,8 @@ class MujocoPlantNode(SimulatorNode):
         self._urdf = description
         return super().load(values, description)
 
-    def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
-        return mujoco_settings(self.own(values), model)
-
     def make_plant(self, values: Mapping[str, Any], model: RobotModel) -> Plant:
-        return mujoco_plant(self.own(values), model, self._urdf)
+        return mujoco_plant(select(self.logic, values), model, self._urdf)
 
     def create_inputs(self, loop: SimulationLoop, values: Mapping[str, Any], joints: Sequence[str]) -> None:
         self._forces, self._forced = np.zeros(len(joints)), set()

@@ -40,7 +40,7 @@ HELD = 3                        # consecutive commands without effect before a w
 class ResidualNode(ModelNode):
     """Converts messages, calls the monitor, publishes."""
 
-    logic = RESIDUAL_TABLE
+    logic, make_settings = RESIDUAL_TABLE, staticmethod(ResidualSettings.from_values)
     table = (*MODEL_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class ResidualNode(ModelNode):
         self._held = 0
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = ResidualSettings.from_values(self.own(values), model)
+        settings: ResidualSettings = self.settings(values, model)
         self._monitor = ResidualMonitor(model, settings)
         self._monitor.warm_up()
         publisher = self._publisher = self.create_publisher(JointEffort, "~/residual", QOS)
@@ -62,11 +62,8 @@ class ResidualNode(ModelNode):
     def tear_down(self) -> None:
         self._monitor = self._publisher = None
 
-    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        ResidualSettings.from_values(self.own(values), model)
-
-    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        self._monitor.apply(ResidualSettings.from_values(self.own(values), model))
+    def apply(self, settings: ResidualSettings) -> None:
+        self._monitor.apply(settings)
 
     def report(self) -> Mapping[str, Any]:
         report: Mapping[str, Any] = self._monitor.report()

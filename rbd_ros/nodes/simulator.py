@@ -72,6 +72,7 @@ class SimulatorNode(ModelNode):
     """Converts messages, advances the plant to the present, publishes."""
 
     logic: Table = SIMULATOR_TABLE
+    make_settings = staticmethod(SimulatorSettings.from_values)
     table: Table = (*MODEL_NODE_TABLE, SIMULATION_LOOP, *logic)
 
     def __init__(self, name: str = "simulator") -> None:
@@ -90,11 +91,8 @@ class SimulatorNode(ModelNode):
 
     # ---- for subclasses: another simulation behind the same topics
 
-    def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
-        return SimulatorSettings.from_values(self.own(values), model)
-
     def make_plant(self, values: Mapping[str, Any], model: RobotModel) -> Plant:
-        settings = self.make_settings(values, model)
+        settings = self.settings(values, model)
         if not values.get("actuation_file"):
             return Plant(model, settings)
         return ElasticPlant(model, settings, load_actuation(Path(values["actuation_file"]), model).drives)
@@ -131,14 +129,9 @@ class SimulatorNode(ModelNode):
     def tear_down(self) -> None:
         self.plant = self._pace = self._states = self._loop = None
 
-    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        self.make_settings(values, model)
-
-    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = self.make_settings(values, model)
-        with self.lock:
-            self._catch_up()
-            self.plant.settings = settings
+    def apply(self, settings: SimulatorSettings) -> None:
+        self._catch_up()
+        self.plant.settings = settings
 
     def report(self) -> Mapping[str, Any]:
         mode = "stopped" if self.plant.failure or self.plant.reflex else "paused" if self._held else "running"

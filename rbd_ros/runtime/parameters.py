@@ -1,9 +1,14 @@
-"""Declaration tables of parameters: one per node, validated here and declared to ROS by `nodes.base.parameters`."""
+"""Declaration tables of parameters: one per node, validated here and declared to ROS by `nodes.base.parameters`.
+
+A parameter is written once. Where its value is a field of the settings of some logic, the row is that field
+(`parameter`, `setting`): `table_of` makes the rows of the fields, and `taken` their values.
+"""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -76,6 +81,43 @@ class Parameter:
 
 
 Table = tuple[Parameter, ...]
+# kinds of the annotations of fields
+KINDS = {"bool": "bool", "str": "string", "tuple[str, ...]": "strings", "float": "number", "int": "number",
+         "Array": "numbers"}
+
+
+def parameter(default: Any, description: str, **options: Any) -> Any:
+    """A field of a dataclass of settings that is the value of a parameter; fields of numbers have no default.
+
+    options: of `Parameter`; `name` and `kind` are by default the field's name and type.
+    """
+    return field(default=MISSING if isinstance(default, tuple) and default else default,
+                 metadata={"row": {"default": default, "description": description, **options}})
+
+
+def setting(row: Parameter) -> Any:
+    """A field that is the value of this row, which other tables have, too."""
+    return parameter(**vars(row))
+
+
+def table_of(*kinds: type) -> Table:
+    """The rows at the fields of these dataclasses of settings."""
+    return tuple(dict.fromkeys(row for kind in kinds for row in _rows(kind).values()))
+
+
+@cache
+def _rows(kind: type) -> dict[str, Parameter]:
+    """The rows of a dataclass of settings by the names of their fields."""
+    return {each.name: Parameter(**{"name": each.name, "kind": KINDS[str(each.type)], **each.metadata["row"]})
+            for each in fields(kind) if each.metadata}
+
+
+def taken(kind: type, values: Mapping[str, Any], order: Sequence[int] | NDArray[np.intp] = ()) -> dict[str, Any]:
+    """Arguments for the constructor of `kind`: its fields with a row, from validated values by the rows' names. Numbers
+    become arrays in model order (`per_joint`).
+    """
+    return {name: per_joint(row.name, values[row.name], order) if row.kind == "numbers" else values[row.name]
+            for name, row in _rows(kind).items()}
 
 
 def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,13 +134,14 @@ def select(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
     return {row.name: values[row.name] for row in table if row.name in values}
 
 
-def per_joint(name: str, values: tuple[float, ...], order: NDArray[np.intp]) -> Array:
-    """Read-only array per joint of the model from one number or a list in the order of parameter `joints`.
+def per_joint(name: str, values: tuple[float, ...], order: Sequence[int] | NDArray[np.intp],
+              per: str = "joint") -> Array:
+    """Read-only array per joint of the model, or other item, from one number or a list in the order of the parameters.
 
     `order[i]`: index of the model's i-th joint in that list.
     """
     if len(values) not in (1, len(order)):
-        raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per joint)")
+        raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per {per})")
     array = np.full(len(order), values[0]) if len(values) == 1 else np.array(values)[order]
     array.setflags(write=False)
     return array

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from support.domains import private_domain_id
 
 import rbd_ros as rbd
-from rbd_ros.cli import demo, demo_motion, demo_report
+from rbd_ros.cli import demo, demo_motion, demo_nodes, demo_report, demo_tracking
 from rbd_ros.cli.main import main
 from rbd_ros.cli.processes import NodeProcesses
 
@@ -30,9 +31,10 @@ def results():
     t = np.linspace(0.0, 1.0, 101)
     report = {"latency_p50_us": 200.0, "latency_p99_us": 900.0, "deadline_misses": 2.0, "rate_hz": 500.0,
               "saturated": 0.0}
-    return {key: demo_report.Result(title, t, scale * rng.normal(size=(101, 2)), report,
-                                    {"waits": 3.0, "deadline_misses": 4.0})
-            for (key, (title, _)), scale in zip(demo.MODES.items(), (0.1, 0.05, 0.01), strict=True)}
+    recordings = [SimpleNamespace(t=t, q=scale * rng.normal(size=(101, 2)), report=report,
+                                  plant={"waits": 3.0, "deadline_misses": 4.0}) for scale in (0.1, 0.05, 0.01)]
+    return {key: demo_nodes.Executed(title, recording, 0.0 * recording.q)
+            for (key, (title, _)), recording in zip(demo_tracking.MODES.items(), recordings, strict=True)}
 
 
 def test_the_published_motion_stays_within_the_limits_of_the_iiwa():
@@ -78,9 +80,10 @@ def test_an_arm_too_weak_for_its_own_weight_is_named():
 
 
 def test_the_report_says_how_much_better_each_mode_is(results, tmp_path):
-    text = demo_report.table(results, ["shoulder", "elbow"])
+    text = demo_report.table(results, demo_nodes.columns(results, ["shoulder", "elbow"]))
     assert len(text.splitlines()) == 4 and "200 / 900 µs" in text
-    content = demo_report.summary(results, ["shoulder", "elbow"], {"robot": "arm"})
+    assert text.split()[:8] == ["RMS", "error", "better", "worst", "joint", "latency", "p50", "/"]
+    content = demo_report.summary(results, ["shoulder", "elbow"], {**demo_nodes.cycles(results), "robot": "arm"})
     demo_report.write_summary(tmp_path / "summary.json", content)
     read = json.loads((tmp_path / "summary.json").read_text())
     assert list(read["rms_error_rad"]) == KEYS and read["deadline_misses"] == 6 and read["robot"] == "arm"
@@ -90,7 +93,7 @@ def test_the_report_says_how_much_better_each_mode_is(results, tmp_path):
 
 def test_the_plot_is_a_picture(results, tmp_path):
     pytest.importorskip("matplotlib")
-    demo_report.plot(tmp_path / "tracking.png", results, ["shoulder", "elbow"], "arm")
+    demo_tracking.plot(tmp_path / "tracking.png", results, ["shoulder", "elbow"], "arm")
     assert (tmp_path / "tracking.png").read_bytes().startswith(b"\x89PNG")
 
 

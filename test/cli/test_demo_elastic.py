@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.cli import demo_elastic, demo_elastic_report
+from rbd_ros.cli import demo_elastic
 from rbd_ros.cli.main import main
 
 
@@ -58,16 +58,16 @@ def test_as_if_rigid_is_the_flatness_map_of_very_stiff_springs():
 def test_report_and_plot(tmp_path):
     rng = np.random.default_rng(0)
     t = np.linspace(0.0, 2.0, 101)
-    runs = {mode: demo_elastic_report.Run(title, t, scale * rng.normal(size=(101, 2)),
-                                          scale * rng.normal(size=(101, 1)), 100.0)
+    runs = {mode: demo_elastic.Run(title, t, scale * rng.normal(size=(101, 2)), scale * rng.normal(size=(101, 1)),
+                                   ["elbow"], 100.0)
             for (mode, title), scale in zip(demo_elastic.MODES.items(), (1e-2, 1e-3, 1e-4), strict=True)}
-    text = demo_elastic_report.table(runs, ["shoulder", "elbow"])
+    text = demo_elastic.table(runs, ["shoulder", "elbow"])
     assert len(text.splitlines()) == 4 and "stiffness" in text and "mrad" in text
     runs["rigid"].stiffness[:50] = 5.0    # before it has settled
-    again = demo_elastic_report.Run("x", t, runs["rigid"].error, runs["rigid"].stiffness, 1.0)
+    again = demo_elastic.Run("x", t, runs["rigid"].error, runs["rigid"].stiffness, ["elbow"], 1.0)
     assert again.stiffness_error < 1.0
     pytest.importorskip("matplotlib")
-    demo_elastic_report.plot(tmp_path / "tracking.png", runs, ["shoulder", "elbow"], ["elbow"], "arm")
+    demo_elastic.plot(tmp_path / "tracking.png", runs, ["shoulder", "elbow"], "arm")
     assert (tmp_path / "tracking.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -78,6 +78,6 @@ def test_other_arms_have_no_springs(capsys, tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_said_before_the_work(capsys, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(demo_elastic, "run", lambda *arguments: pytest.fail("ran first"))
+    monkeypatch.setattr(demo_elastic, "scenario", lambda *arguments: pytest.fail("ran first"))
     assert main(["demo", "sea", "--output", str(tmp_path / "file" / "folder")]) == 1
     assert "cannot make folder" in capsys.readouterr().err

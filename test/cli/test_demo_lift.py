@@ -8,7 +8,7 @@ import pytest
 from support.demos import run_demo
 
 import rbd_ros as rbd
-from rbd_ros.cli import demo_lift, demo_lift_report
+from rbd_ros.cli import demo_lift, demo_report
 from rbd_ros.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -73,8 +73,8 @@ def test_a_run(tmp_path):
 
 def test_the_table_names_the_worst_joint():
     t = np.linspace(0.0, 1.0, 11)
-    run = demo_lift_report.Run("mode", t, np.outer(t, [1.0, 4.0]), t, np.outer(t, [1.0, 2.0]), np.outer(t, [0.01, 0.0]),
-                               np.array([2.0, 2.0]), {})
+    run = demo_lift.Run("mode", t, np.outer(t, [1.0, 4.0]), t, np.outer(t, [1.0, 2.0]), np.outer(t, [0.01, 0.0]),
+                        np.array([2.0, 2.0]), {})
     assert run.saturated == pytest.approx(1 / 11) and run.squared == pytest.approx(17.0 / 3.0, rel=0.02)
-    text = demo_lift_report.table({"mode": run}, ["one", "two"])
+    text = demo_report.table({"mode": run}, demo_lift.columns(["one", "two"]))
     assert "200 %" in text and "two" in text and "10.0 mrad" in text

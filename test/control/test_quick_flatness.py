@@ -7,7 +7,7 @@ from actuation.drives import MIXED, iiwa
 
 import rbd_ros as rbd
 from rbd_ros.core.motion.trajectory import Reference
-from rbd_ros.runtime.control.elastic_law import ElasticState
+from rbd_ros.core.actuation.elastic_law import ElasticState
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 from rbd_ros.runtime.control.elastic_laws import ElasticLaws
 from rbd_ros.runtime.control.quick_flatness import QuickFlatness

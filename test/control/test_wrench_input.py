@@ -1,6 +1,8 @@
 """External wrenches are used within their bounds, and never change faster than they may, whatever comes when."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from rbd_ros.runtime.inputs.rejections import Rejections
 from rbd_ros.runtime.inputs.wrench_input import WrenchInput, WrenchSettings
 
 MODEL = rbd.sample("iiwa")
-SETTINGS = WrenchSettings(0.1, 500.0, 100.0, 10.0)
+SETTINGS = WrenchSettings()
 HAND = MODEL.body_names[-1]
 PUSH = np.array([0.0, 0.0, 5.0, 30.0, 0.0, 40.0])
 
@@ -25,8 +27,8 @@ def norms(w):
 @pytest.mark.parametrize("seed", range(30))
 def test_it_never_leaves_its_bounds_nor_changes_faster_than_it_may(seed):
     rng = np.random.default_rng(seed)
-    settings = WrenchSettings(*rng.choice([[0.0, 0.1], [0.1, 1e-3]][seed % 2], 1), *10.0 ** rng.uniform(0, 3, 2),
-                              10.0 ** rng.uniform(-1, 2))
+    timeout, (force, moment) = rng.choice([[0.0, 0.1], [0.1, 1e-3]][seed % 2]), 10.0 ** rng.uniform(0, 3, 2)
+    settings = WrenchSettings(timeout=timeout, force=force, moment=moment, rate=10.0 ** rng.uniform(-1, 2))
     subject, now = made(settings), 1.0
     bounds = np.array([settings.moment, settings.force])
     last, at, bodies = np.zeros((len(MODEL.body_names), 6)), now, [*MODEL.body_names, "nothing"]
@@ -85,14 +87,14 @@ def test_lower_bounds_act_at_once():
     subject = made()
     subject.accept(1.0, [(HAND, PUSH)])
     subject.at(1.05)
-    subject.allow(SETTINGS._replace(force=25.0))
+    subject.allow(replace(SETTINGS, force=25.0))
     np.testing.assert_allclose(subject.at(1.05)[-1], 0.5 * PUSH)
     idle = made()
-    idle.allow(SETTINGS._replace(force=25.0))
+    idle.allow(replace(SETTINGS, force=25.0))
     assert not idle.any and idle.at(2.0) is None
 
 
 def test_without_a_rate_it_is_there_at_once():
-    subject = made(SETTINGS._replace(rate=np.inf))
+    subject = made(replace(SETTINGS, rate=np.inf))
     subject.accept(1.0, [(HAND, PUSH)])
     np.testing.assert_array_equal(subject.at(1.0)[-1], PUSH)

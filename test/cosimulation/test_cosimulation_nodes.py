@@ -131,7 +131,6 @@ def test_it_listens_where_gazebo_would(start):
         robot.spin_until(lambda: robot.diagnostics["rejected_total"] == "1", "rejection of what is no number")
 
 
-@pytest.mark.usefixtures("each_control_loop")
 def test_in_real_time_it_keeps_to_the_clock(start):
     process = start("mujoco_plant", robot_description_file=str(URDF), publish_rate=100.0)
     with Robot() as robot:

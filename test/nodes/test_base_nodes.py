@@ -129,7 +129,6 @@ class Base(Peer):
                         what, step)
 
 
-@pytest.mark.usefixtures("each_control_loop")
 def test_torque_on_a_base_that_moves(tmp_path, private_domain):
     pytest.importorskip("nav_msgs.msg", reason="nav_msgs is not installed: no odometry")
     process = NodeProcess(tmp_path, "feedforward", robot_description_file=URDF, odometry="odom", feedforward="gravity",
@@ -171,7 +170,6 @@ def test_torque_on_a_base_that_moves(tmp_path, private_domain):
         process.kill()
 
 
-@pytest.mark.usefixtures("each_control_loop")
 def test_the_way_out_knows_how_the_base_turns(tmp_path, private_domain):
     """A ramp that takes longer than odometry counts: it ends in the safe effort of the base as it is turned then."""
     pytest.importorskip("nav_msgs.msg", reason="nav_msgs is not installed: no odometry")

@@ -10,6 +10,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from support.arm import NAMES
+from test_faults_of_motors import begun
 
 import rbd_ros as rbd
 
@@ -116,3 +117,10 @@ def test_states_as_bytes_are_answered_by_the_steady_cycle(started, parameters):
     assert (int(peer.diagnostics["steady_cycles"]) > 0) == bytes_are_read
     assert process.end() == 0
     assert "Traceback" not in process.output()
+
+
+@pytest.mark.thorough
+def test_elastic_joints_by_an_executor(tmp_path, private_domain):
+    with begun(tmp_path, "variable", control_loop="executor") as arm:
+        arm.until(arm.command, "following")
+        arm.counted("rejected_malformed", lambda: arm.motors.publish(b"\x00\x01\x00\x00" + b"\xff" * 40))

@@ -16,8 +16,6 @@ from std_srvs.srv import Trigger
 import rbd_ros as rbd
 from rbd_ros.nodes.base.seldom import BURST
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 PARAMETERS = {"robot_description_file": str(rbd.sample_path("two_link")), "ramp_in": 0.0, "ramp_out": 0.0,
               "state_timeout": 10.0, "feedforward": "gravity"}

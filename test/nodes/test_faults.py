@@ -86,9 +86,9 @@ class Robot(Peer):
             transition=Transition(id=transition))).success for transition in transitions])
 
 
-@pytest.fixture(scope="module", params=["direct", "executor"])
-def shared(request, tmp_path_factory, private_domain):
-    process = NodeProcess(tmp_path_factory.mktemp("faults"), "feedforward", control_loop=request.param,
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, private_domain):
+    process = NodeProcess(tmp_path_factory.mktemp("faults"), "feedforward",
                           robot_description_file=str(rbd.sample_path("two_link")), **PARAMETERS)
     try:
         with Robot() as robot:

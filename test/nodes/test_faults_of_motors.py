@@ -4,6 +4,7 @@ drives that have a steady cycle.
 from __future__ import annotations
 
 import itertools
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -22,7 +23,6 @@ SERIES = "actuation:\n" + "".join(f"  {name}: {{type: series_elastic, stiffness:
                                   "motor: {rotor_inertia: 0.3}}\n" for name in NAMES)
 Q, Z, KP = np.array([0.3, -0.5]), np.array([0.31, -0.48, 320.0]), np.array([10.0, 5.0, 0.0])
 REFERENCE = np.random.default_rng(5).normal(size=(5, 2))
-LOOPS = ["direct", "executor"]
 # long timeouts, so that a busy machine that lets this process wait does not look like a fault
 PATIENT = {"ramp_in": 0.0, "ramp_out": 0.0, "state_timeout": 3.0, "safe_output__hold": 1.0, "reference_timeout": 0.0,
            "gravity_check": False, "feedback__max_age": ".inf", "feedback__min_rate": 0.0}
@@ -31,9 +31,9 @@ PATIENT = {"ramp_in": 0.0, "ramp_out": 0.0, "state_timeout": 3.0, "safe_output__
 class Arm(Peer):
     """Sends states of joints and motors, and a reference, while it spins."""
 
-    def __init__(self, process: NodeProcess, control_loop: str, actuation: rbd.Actuation) -> None:
+    def __init__(self, process: NodeProcess, actuation: rbd.Actuation) -> None:
         super().__init__("flatness")
-        self.process, self.control_loop = process, control_loop
+        self.process = process
         self.names, self.z = MOTORS[:actuation.nm], Z[:actuation.nm]
         self.motor_efforts: list[JointState] = []
         self.node.create_subscription(JointState, "flatness/motor_effort", self.motor_efforts.append, RELIABLE)
@@ -73,25 +73,28 @@ class Arm(Peer):
         self.send_reference(NAMES, *REFERENCE)
 
 
-@pytest.fixture(scope="module", params=[("direct", "variable"), ("executor", "variable"), ("direct", "series")],
-                ids="-".join)
-def shared(request, tmp_path_factory, private_domain):
-    folder = tmp_path_factory.mktemp("motors")
-    control_loop, drives = request.param
+@contextmanager
+def begun(folder, drives, **parameters):
     file = ROOT / "config" / "sea_example.actuation.yaml"
     if drives == "series":
         file = folder / "series.yaml"
         file.write_text(SERIES)
     actuation = rbd.load_actuation(file, rbd.load_urdf(URDF))
-    process = NodeProcess(folder, "flatness", control_loop=control_loop, robot_description_file=str(URDF),
-                          actuation_file=str(file), motor_gains__kp=KP[:actuation.nm].tolist(), **PATIENT)
+    process = NodeProcess(folder, "flatness", robot_description_file=str(URDF), actuation_file=str(file),
+                          motor_gains__kp=KP[:actuation.nm].tolist(), **PATIENT, **parameters)
     try:
-        with Arm(process, control_loop, actuation) as arm:
+        with Arm(process, actuation) as arm:
             yield arm
             assert (int(arm.diagnostics["steady_cycles"]) > 0) == (drives == "series" and COMPILED)
             assert process.end() == 0 and "Traceback" not in process.output()
     finally:
         process.kill()
+
+
+@pytest.fixture(scope="module", params=["variable", "series"])
+def shared(request, tmp_path_factory, private_domain):
+    with begun(tmp_path_factory.mktemp("motors"), request.param) as arm:
+        yield arm
 
 
 @pytest.fixture
@@ -104,10 +107,7 @@ def arm(shared):
 
 
 def test_bytes_that_are_no_motor_state(arm):
-    def disturb():
-        arm.motors.publish(b"\x00\x01\x00\x00" + b"\xff" * 40)
-
-    arm.counted("rejected_malformed", disturb)
+    arm.counted("rejected_malformed", lambda: arm.motors.publish(b"\x00\x01\x00\x00" + b"\xff" * 40))
 
 
 def test_outliers_of_the_motors(arm):
@@ -155,10 +155,8 @@ def test_a_smooth_interpolation_that_swings_out(arm):
     arm.counted("rejected_bad_trajectory", lambda: arm.trajectories.publish(message))
 
 
-@pytest.mark.parametrize("control_loop", LOOPS)
-def test_before_the_first_state_and_what_is_not_finite(tmp_path, private_domain, control_loop):
-    process = NodeProcess(tmp_path, "feedforward", control_loop=control_loop, robot_description_file=str(URDF),
-                          feedforward="full", **PATIENT)
+def test_before_the_first_state_and_what_is_not_finite(tmp_path, private_domain):
+    process = NodeProcess(tmp_path, "feedforward", robot_description_file=str(URDF), feedforward="full", **PATIENT)
     try:
         with Peer() as peer:
             trajectories = peer.node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", RELIABLE)

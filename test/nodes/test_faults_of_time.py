@@ -27,15 +27,15 @@ ENDLESS = rbd.sample_path("two_link").read_text().replace('name="shoulder" type=
                                                           'name="shoulder" type="continuous"')
 
 
-@pytest.fixture(scope="module", params=["direct", "executor"])
-def shared(request, tmp_path_factory, private_domain):
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, private_domain):
     folder = tmp_path_factory.mktemp("faults")
     (folder / "endless.urdf").write_text(ENDLESS)
-    process = NodeProcess(folder, "feedforward", control_loop=request.param,
+    process = NodeProcess(folder, "feedforward",
                           robot_description_file=folder / "endless.urdf", **(PARAMETERS | {"gains__kd": KD}))
     try:
         with Robot() as robot:
-            robot.process, robot.control_loop = process, request.param
+            robot.process = process
             robot.trajectories = robot.node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", RELIABLE)
             robot.spin_until(lambda: robot.trajectories.get_subscription_count() > 0, "subscription")
             yield robot

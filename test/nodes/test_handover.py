@@ -17,8 +17,6 @@ from std_msgs.msg import Bool
 import rbd_ros as rbd
 from rbd_ros.runtime.parameters import validate
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES = ["shoulder", "elbow"]
 Q, REFERENCE = [0.1, 0.2], [0.4, 0.0]
 KP = 20.0

@@ -18,8 +18,6 @@ from std_msgs.msg import Float64MultiArray, String
 import rbd_ros as rbd
 from rbd_interfaces.msg import JointEffort
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 URDF = rbd.sample_path("two_link")
 PARAMETERS = {"ramp_in": 0.0, "state_timeout": 10.0, "feedforward": "gravity"}

@@ -12,8 +12,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 import rbd_ros as rbd
 from rbd_interfaces.msg import JointReference, NamedWrench, NamedWrenches
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 GRAVITY = rbd.gravity_effort(rbd.sample("two_link"), Q)
 PARAMETERS = {"robot_description_file": str(rbd.sample_path("two_link")), "ramp_in": 0.0, "ramp_out": 0.0,

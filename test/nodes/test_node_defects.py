@@ -8,8 +8,6 @@ from std_srvs.srv import Trigger
 
 import rbd_ros as rbd
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 # Loaded at the start of the process: laws and inputs fail for references beyond 1 and 2 rad, sensors always.
 BROKEN = """
@@ -48,6 +46,7 @@ steady_cycle.SteadyCycle.answer = broken_answer
 """
 
 
+@pytest.mark.usefixtures("each_control_loop")
 def test_defects_stop_the_robot_and_not_the_process(tmp_path, private_domain):
     (tmp_path / "sitecustomize.py").write_text(BROKEN)
     process = NodeProcess(tmp_path, "feedforward", python_path=tmp_path, ramp_in=0.0, state_timeout=10.0,

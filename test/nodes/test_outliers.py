@@ -9,8 +9,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 REST = [0.0, 0.0]
 PARAMETERS = {"ramp_in": 0.0, "state_timeout": 2.0, "reference_timeout": 0, "feedforward": "gravity",

@@ -17,8 +17,6 @@ from test_simulator_node import NAMES, STILL, URDF, Robot
 
 from rbd_interfaces.msg import NamedWrench, NamedWrenches
 from rbd_interfaces.srv import Step
-
-pytestmark = pytest.mark.usefixtures("each_control_loop")
 FREE = {"paused": False, "real_time_factor": 0.0, "publish_rate": 1000.0, "publish_clock": True}    # it never rests
 # Loaded at the start of the process: commands beyond 1 N m are a defect.
 BROKEN = """

@@ -24,7 +24,6 @@ from rbd_ros.core.simulation.simulator import Simulator
 URDF = rbd.sample_path("two_link")
 NAMES = ["shoulder", "elbow"]
 Q0 = [0.4, -0.6]
-BOTH = pytest.mark.usefixtures("each_control_loop")
 MANY = QoSProfile(depth=1000)    # none is lost while this process has no processor for a second
 STILL = {"paused": True, "publish_clock": True, "initial_position": Q0, "command_timeout": 0.0,
          "timeout_action": "zero"}
@@ -74,7 +73,6 @@ def library(effort, steps, wrenches=None, model=None, **settings):
     return simulator
 
 
-@BOTH
 @pytest.mark.parametrize("integrator", ["variational", "semi_implicit", "rk4"])
 def test_the_response_to_a_command_is_that_of_the_library(start, integrator):
     start(**STILL, integrator=integrator, mass_scale=1.05, friction__damping=0.3, friction__coulomb=[0.1, 0.2])
@@ -103,7 +101,6 @@ def test_joints_are_commanded_and_published_in_the_order_of_the_parameter(start)
     np.testing.assert_allclose(state.position[::-1], library([3.0, -1.0], 100).q, rtol=0.0, atol=1e-12)
 
 
-@BOTH
 def test_commands_by_name_and_wrenches_act(start):
     start(**STILL, wrench_timeout=0)
     with Robot() as robot:
@@ -119,7 +116,6 @@ def test_commands_by_name_and_wrenches_act(start):
     np.testing.assert_allclose(state.position, expected.q, rtol=0.0, atol=1e-12)
 
 
-@BOTH
 def test_malformed_input_is_counted_and_changes_nothing(start):
     process = start(**STILL)
     with Robot() as robot:
@@ -140,7 +136,6 @@ def test_malformed_input_is_counted_and_changes_nothing(start):
     assert process.end() == 0
 
 
-@BOTH
 def test_reset_pause_and_step_say_what_is_wrong(start):
     start(**(STILL | {"paused": False, "real_time_factor": 0.0}))
     with Robot() as robot:
@@ -165,7 +160,6 @@ def test_reset_pause_and_step_say_what_is_wrong(start):
         np.testing.assert_allclose(robot.step(10).position, library(None, 10).q, rtol=0.0, atol=1e-12)
 
 
-@BOTH
 @pytest.mark.parametrize("factor", [0.0, 1.0, 4.0])
 def test_states_and_clock_come_at_every_multiple_of_the_period(start, factor):
     start(real_time_factor=factor, publish_clock=True, publish_rate=100.0)
@@ -187,7 +181,6 @@ def test_without_clock_stamps_are_those_of_the_system(start):
     assert before - 60 * 10**9 < at(state.header.stamp) <= after
 
 
-@BOTH
 def test_brakes_hold_until_their_time_and_parameters_are_checked(start):
     start(**(STILL | {"brakes_until": 1e9}))
     with Robot() as robot:
@@ -200,7 +193,6 @@ def test_brakes_hold_until_their_time_and_parameters_are_checked(start):
         np.testing.assert_allclose(robot.step(150).position, library(None, 100).q, rtol=0.0, atol=1e-12)
 
 
-@BOTH
 def test_brakes_hold_it_until_it_is_commanded_and_when_commands_stop(start):
     process = start(paused=True, publish_clock=True, initial_position=Q0)
     with Robot() as robot:
@@ -220,7 +212,6 @@ def test_brakes_hold_it_until_it_is_commanded_and_when_commands_stop(start):
     assert log.count("the brakes are released") == log.count("no command for 0.1 s: the brakes engage") == 1
 
 
-@BOTH
 def test_it_stops_itself_until_a_reset(start):
     process = start(**STILL, controller="arm", reflex__effort_rate=100.0)
     with Robot() as robot:
@@ -239,7 +230,6 @@ def test_it_stops_itself_until_a_reset(start):
     assert process.output().count("the robot stops itself: the command to joint 'shoulder' changes by") == 1
 
 
-@BOTH
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_without_a_word(start, number):
     process = start()
@@ -263,7 +253,6 @@ def test_a_wrong_configuration_is_named(start, parameters, message):
     assert process.end() == 0
 
 
-@BOTH
 def test_waits_for_the_robot_description_and_for_activation(start):
     start(robot_description_file="''", autostart=False)
     with Robot() as robot:
@@ -286,7 +275,6 @@ def test_waits_for_the_robot_description_and_for_activation(start):
         robot.spin_until(lambda: robot.states, "state after a second start")
 
 
-@BOTH
 def test_it_can_wait_for_commands(start):
     start(real_time_factor=0.0, publish_clock=True, wait_for_command=60.0, publish_rate=100.0)
     with Robot() as robot:

@@ -4,13 +4,10 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import pytest
 from builtin_interfaces.msg import Time
 from harness import NodeProcess, Peer
 
 import rbd_ros as rbd
-
-pytestmark = pytest.mark.usefixtures("each_control_loop")
 
 NAMES = ["shoulder", "elbow"]
 Q, REFERENCE = np.array([0.3, -0.7]), np.array([0.35, -0.6])

@@ -11,8 +11,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES = ["shoulder", "elbow"]
 Q, REFERENCE, GOAL = np.array([0.3, -0.7]), np.array([0.35, -0.6]), np.array([0.32, -0.62])
 KP = 20.0

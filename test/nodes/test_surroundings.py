@@ -11,8 +11,6 @@ import rbd_ros as rbd
 from rbd_interfaces.msg import JointEffort
 from rbd_ros.nodes.base.surroundings import Reminder
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 FILE = str(rbd.sample_path("two_link"))
 

@@ -17,8 +17,6 @@ from sensor_msgs.msg import JointState
 import rbd_ros as rbd
 from rbd_interfaces.msg import ElasticJointReference, JointEffort
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
-
 NAMES, MOTORS = ["shoulder", "elbow"], ["shoulder", "elbow", "elbow/stiffness"]
 Q, REFERENCE = np.array([0.3, -0.7]), np.array([0.35, -0.6])
 KP, ODD = 20.0, np.array([30.0, -40.0])    # gain; velocities that no joint has

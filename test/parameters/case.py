@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,25 @@ def split(table: Table, values: Values) -> tuple[dict[str, Any], dict[str, Any] 
         return dict(values), None
     fixed = {row.name for row in table if row.read_only}
     return {name: value for name, value in values.items() if name in fixed}, dict(values)
+
+
+def begun(kind: Any, settings: Any, table: Table, model: Any, values: Values) -> Any:
+    """The logic `kind(model, settings.from_values(values, model))`; `while_running`, values are applied afterwards."""
+    first, later = split(table, values)
+    logic = kind(model, settings.from_values(first, model))
+    if later is not None:
+        logic.apply(settings.from_values(later, model))
+    return logic
+
+
+def seconds_until_refused(read: Callable[[float], Any]) -> float:
+    """The first time (s), in steps of 10 ms, at which `read` raises `RbdError`."""
+    for k in count():
+        try:
+            read(0.01 * k)
+        except RbdError:
+            return 0.01 * k
+    raise AssertionError
 
 
 def alike(one: Any, other: Any, tolerance: float) -> bool:

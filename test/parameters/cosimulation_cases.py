@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from parameters.case import Case, Values, split
+from parameters.case import Case, Values, begun
 from parameters.other_cases import MS, model_cases
 from support.arm import A_REF, NAMES, Q, V, arm, arm_urdf
 
@@ -55,11 +55,7 @@ def widest(values: Values) -> float:
 
 def _monitor(values: Values) -> tuple[ResidualMonitor, rbd.RobotModel]:
     model, _ = load_model(validate(RESIDUAL_TABLE, values), arm_urdf())
-    first, later = split(RESIDUAL_TABLE, values)
-    made = ResidualMonitor(model, ResidualSettings.from_values(first, model))
-    if later is not None:
-        made.apply(ResidualSettings.from_values(later, model))
-    return made, model
+    return begun(ResidualMonitor, ResidualSettings, RESIDUAL_TABLE, model, values), model
 
 
 def residual_cases() -> dict[str, Case]:

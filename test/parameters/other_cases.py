@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import count
 from typing import Any
 
 import numpy as np
 from parameters import torque_cases
-from parameters.case import Case, Values, split
+from parameters.case import Case, Values, begun, seconds_until_refused
 from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
@@ -49,10 +48,7 @@ def annotated(values: Values, urdf: str = "") -> Any:
     """The effort of a trajectory's only point."""
     model, _ = load_model(validate(ANNOTATOR_TABLE, values), urdf or arm_urdf())
     n = model.nv
-    first, later = split(ANNOTATOR_TABLE, values)
-    made = EffortAnnotator(model, AnnotatorSettings.from_values(first, model))
-    if later is not None:
-        made.apply(AnnotatorSettings.from_values(later, model))
+    made = begun(EffortAnnotator, AnnotatorSettings, ANNOTATOR_TABLE, model, values)
     found = made.annotate(NAMES[:n], [Point(1.0, Q_REF[:n], V_REF[:n], A_REF[:n])])
     assert isinstance(found, Annotation)
     return found.effort[0]
@@ -61,10 +57,7 @@ def annotated(values: Values, urdf: str = "") -> Any:
 def lasts(values: Values) -> float:
     """Seconds that a trajectory needs which is four times too fast for the torque of the shoulder."""
     model, _ = load_model(validate(ANNOTATOR_TABLE, values), arm_urdf())
-    first, later = split(ANNOTATOR_TABLE, values)
-    made = EffortAnnotator(model, AnnotatorSettings.from_values(first, model))
-    if later is not None:
-        made.apply(AnnotatorSettings.from_values(later, model))
+    made = begun(EffortAnnotator, AnnotatorSettings, ANNOTATOR_TABLE, model, values)
     s = np.linspace(0.0, 1.0, 9)
     q, v, a = (np.outer(x, [1.2, 0.4]) for x in (
         10 * s**3 - 15 * s**4 + 6 * s**5, (30 * s**2 - 60 * s**3 + 30 * s**4) / 0.4,
@@ -100,20 +93,12 @@ def served(values: Values) -> Any:
     """The effort of inverse dynamics."""
     model, _ = load_server_model(validate(SERVER_TABLE, values), arm_urdf())
     n = model.nv
-    first, later = split(SERVER_TABLE, values)
-    made = DynamicsService(model, ServerSettings.from_values(first, model))
-    if later is not None:
-        made.apply(ServerSettings.from_values(later, model))
+    made = begun(DynamicsService, ServerSettings, SERVER_TABLE, model, values)
     return np.array(made.inverse(StateRequest(NAMES[:n], Q[:n], V[:n]), NAMES[:n], A_REF[:n], []).effort)
 
 
 def five_bar(values: Values) -> DynamicsService:
-    model = rbd.sample("five_bar")
-    first, later = split(SERVER_TABLE, values)
-    made = DynamicsService(model, ServerSettings.from_values(first, model))
-    if later is not None:
-        made.apply(ServerSettings.from_values(later, model))
-    return made
+    return begun(DynamicsService, ServerSettings, SERVER_TABLE, rbd.sample("five_bar"), values)
 
 
 def constrained(values: Values, off: float = 0.0) -> bool:
@@ -127,16 +112,10 @@ def constrained(values: Values, off: float = 0.0) -> bool:
 
 
 def known_for(values: Values) -> float:
-    """Seconds, in steps of 10 ms, until the last joint state is too old."""
+    """Seconds until the last joint state is too old."""
     states = five_bar(values).states
-    names = rbd.sample("five_bar").joint_names
-    assert states.latest.accept(0.0, MS, names, np.zeros(5), np.zeros(5))
-    for k in count():
-        try:
-            states.read(StateRequest(), 0.01 * k)
-        except rbd.RbdError:
-            return 0.01 * k
-    raise AssertionError
+    assert states.latest.accept(0.0, MS, rbd.sample("five_bar").joint_names, np.zeros(5), np.zeros(5))
+    return seconds_until_refused(partial(states.read, StateRequest()))
 
 
 def estimated(values: Values) -> Any:
@@ -150,10 +129,7 @@ def estimated(values: Values) -> Any:
 def floating(values: Values) -> DynamicsService:
     """The arm on a floating base, with joint states and odometry from time 0."""
     model, _ = load_server_model(validate(SERVER_TABLE, {**values, "root": "floating"}), arm_urdf())
-    first, later = split(SERVER_TABLE, values)
-    made = DynamicsService(model, ServerSettings.from_values(first, model))
-    if later is not None:
-        made.apply(ServerSettings.from_values(later, model))
+    made = begun(DynamicsService, ServerSettings, SERVER_TABLE, model, values)
     assert made.states.latest.accept(0.0, MS, NAMES, Q, V)
     if made.states.odometry is not None:
         assert made.states.odometry.accept(0.0, Odometry(0, "world", "base", (1.0, 2.0, 3.0), (0.0, 0.0, 1.0, 0.0),
@@ -166,14 +142,8 @@ def based(values: Values) -> Any:
 
 
 def based_for(values: Values) -> float:
-    """Seconds, in steps of 10 ms, until the last odometry is too old."""
-    states = floating(values).states
-    for k in count():
-        try:
-            states.read(StateRequest(), 0.01 * k)
-        except rbd.RbdError:
-            return 0.01 * k
-    raise AssertionError
+    """Seconds until the last odometry is too old."""
+    return seconds_until_refused(partial(floating(values).states.read, StateRequest()))
 
 
 def rotors(values: Values) -> Any:

@@ -1,11 +1,11 @@
 """What the parameters of the motion planner do, in its logic without ROS."""
 from __future__ import annotations
 
-from itertools import count
+from functools import partial
 from typing import Any
 
 import numpy as np
-from parameters.case import Case, Values, split
+from parameters.case import Case, Values, begun, seconds_until_refused
 from parameters.other_cases import MOON, MS
 from support.arm import NAMES, TILT, TILTED, arm, arm_urdf
 
@@ -23,11 +23,7 @@ LOAD = {"payload.body": "lower", "payload.mass": 2.0}
 
 def planner(values: Values, urdf: str = "") -> MotionPlanner:
     model, _ = load_model(validate(PLANNER_TABLE, values), urdf or arm_urdf())
-    first, later = split(PLANNER_TABLE, values)
-    made = MotionPlanner(model, PlannerSettings.from_values(first, model))
-    if later is not None:
-        made.apply(PlannerSettings.from_values(later, model))
-    return made
+    return begun(MotionPlanner, PlannerSettings, PLANNER_TABLE, model, values)
 
 
 def plan(values: Values, urdf: str = "", **fields: Any) -> Plan:
@@ -110,15 +106,10 @@ def waypoints(values: Values) -> bool:
 
 
 def known_for(values: Values) -> float:
-    """Seconds, in steps of 10 ms, until the last joint state is too old."""
+    """Seconds until the last joint state is too old."""
     made = planner(values)
     assert made.states.latest.accept(0.0, MS, NAMES, START, np.zeros(2))
-    for k in count():
-        try:
-            made.prepare(MotionRequest(NAMES, GOAL), 0.01 * k)
-        except rbd.RbdError:
-            return 0.01 * k
-    raise AssertionError
+    return seconds_until_refused(partial(made.prepare, MotionRequest(NAMES, GOAL)))
 
 
 def starts_while_moving(values: Values) -> bool:

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from parameters.case import Case, Values, split
+from parameters.case import Case, Values, begun
 from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
@@ -34,10 +34,7 @@ class Arm:
         table, settings, controller, _ = PROGRAMS[program]
         values = {"ramp_in": 0.0, "ramp_out": 0.0, **values}
         model, _ = load_model(validate(table, values), urdf or arm_urdf())
-        first, later = split(table, values)
-        self.made = controller(model, settings.from_values(first, model))
-        if later is not None:
-            self.made.apply(settings.from_values(later, model))
+        self.made = begun(controller, settings, table, model, values)
         self.names = list(model.joint_names)
         self.at = [NAMES.index(name) for name in self.names]
         self.now = 1.0

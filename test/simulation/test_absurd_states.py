@@ -13,7 +13,7 @@ from rbd_ros.core.actuation.damped_deflection import DampedDeflection
 from rbd_ros.core.actuation.series_elastic import SeriesSpring
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 from rbd_ros.core.simulation.simulator import Simulator
-from rbd_ros.runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
+from rbd_ros.core.actuation.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.plant.elastic_plant import ElasticPlant
 from rbd_ros.runtime.plant.plant import Plant

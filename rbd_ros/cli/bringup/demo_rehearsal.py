@@ -2,10 +2,7 @@
 from __future__ import annotations
 
 import argparse
-import math
-import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +13,17 @@ from ...core.model.robot_model import RobotModel
 from ...runtime.control.feedforward import FeedforwardSettings
 from ...runtime.rehearsal import Rehearsal, rehearse
 from .. import demo_motion, demo_report
-from ..processes import NodeProcesses
+from ..demo_nodes import RATE, Executed, columns, cycles, execute, points_of
 from ..files.robot import description_of, named
 
 Array = NDArray[np.float64]
-PATIENCE = 5.0        # s for which the simulated robot waits for a torque
-HISTORY = 10_000      # depth of the recorder's queue of states, for busy machines
-LATER = 1e12          # a stamp that never comes
 REFLEX = "the robot stops itself: "
 LOST = 0.5            # rad or m: larger deviations mean that the arm was not held
 
 
-def run(namespace: argparse.Namespace, duration: float, progress: Callable[[str], Any]) -> int:
+def run(namespace: argparse.Namespace) -> int:
     """Run the motion, print the result, write the files; returns 1 if the robot stopped itself or was not held."""
-    begin = time.monotonic()
+    begin, duration = time.monotonic(), namespace.duration
     config = Path(namespace.config)
     plan = rehearse(config, description_of(namespace) if named(namespace) else None)
     settings = FeedforwardSettings.from_values(plan.values, plan.model)
@@ -37,26 +31,27 @@ def run(namespace: argparse.Namespace, duration: float, progress: Callable[[str]
     motion = slow_motion(plan.model, settings, duration, namespace.seed)
     if still:
         motion = demo_motion.Cosines(motion.position(0.0), np.zeros(plan.model.nv), np.zeros(plan.model.nv))
-    rate = float(plan.robot.get("publish_rate", 500.0))
+    rate = float(plan.robot.get("publish_rate", RATE))
+    demo_report.prepare(namespace.output)
     print(f"rehearsal of {config} on {plan.model.name}, {plan.model.nv} joints, {duration:g} s at {rate:g} Hz. "
           f"The robot differs from its model: masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, friction.")
     print("\n".join(f"- {note}" for note in plan.notes))
     if still:
         print("- without gains no motion is followed: the arm is to stay where it is")
     print()
-    result, reflex = _play(plan, settings, motion, duration, rate, namespace.output, progress(config.name))
+    result, reflex = _play(plan, motion, duration, rate, namespace.output, demo_report.Progress(
+        config.name, [config.name]))
+    results, joints = {"config": result}, plan.model.joint_names
     worst = np.unravel_index(np.argmax(np.abs(result.error)), result.error.shape)
-    excursion, joint = float(np.abs(result.error[worst])), plan.model.joint_names[worst[1]]
-    print("\n" + demo_report.table({"config": result}, plan.model.joint_names))
+    excursion, joint = result.largest, joints[worst[1]]
+    print("\n" + demo_report.table(results, columns(results, joints)))
     print(f"worst excursion: {excursion:.4f} rad (or m), {joint} at {result.t[worst[0]]:.2f} s. saturated: "
           f"{result.report['saturated']:.0f} torques. rate-limited: {result.report['rate_limited']:.0f}.")
     print(f"The simulated robot stopped itself: {reflex}" if reflex else "The simulated robot did not stop itself.")
-    demo_report.write_summary(namespace.output / "summary.json", demo_report.summary(
-        {"config": result}, plan.model.joint_names, {
-            "robot": plan.model.name, "config": str(config), "replaced": plan.replaced, "notes": list(plan.notes),
-            "worst_excursion": excursion, "worst_joint": joint, "stopped_itself": reflex,
-            "duration_s": duration, "nominal_rate_hz": rate, "elapsed_s": time.monotonic() - begin}))
-    print(f"wrote {namespace.output / 'summary.json'} ({time.monotonic() - begin:.0f} s in all)")
+    demo_report.finish(namespace, begin, demo_report.summary(results, joints, {
+        **cycles(results), "robot": plan.model.name, "config": str(config), "replaced": plan.replaced,
+        "notes": list(plan.notes), "worst_excursion": excursion, "worst_joint": joint, "stopped_itself": reflex,
+        "duration_s": duration, "nominal_rate_hz": rate}))
     if excursion > LOST:
         print(f"{config.name} does not hold this arm")
     return int(bool(reflex) or excursion > LOST)
@@ -70,34 +65,20 @@ def slow_motion(model: RobotModel, settings: FeedforwardSettings, duration: floa
     return demo_motion.random_motion(limited, duration, seed)
 
 
-def _play(plan: Rehearsal, settings: FeedforwardSettings, motion: demo_motion.Cosines, duration: float, rate: float,
-          folder: Path, progress: Any) -> tuple[demo_report.Result, str]:
+def _play(plan: Rehearsal, motion: demo_motion.Cosines, duration: float, rate: float, folder: Path,
+          progress: demo_report.Progress) -> tuple[Executed, str]:
     """Run both nodes; returns the result and the reason of a protective stop."""
-    from ...nodes.demo_recorder import DemoRecorder
-
-    name = f"/rbd_demo_{os.getpid()}"
     description = folder / "description.urdf"
     description.write_text(plan.description, encoding="utf-8")
-    robot: dict[str, Any] = {"robot_description_file": str(description)} | plan.robot | deviations(plan, motion)
+    common = {"robot_description_file": str(description)}
     order = [plan.model.joint_names.index(joint) for joint in plan.robot["joints"]]
-    robot |= {"initial_position": motion.position(0.0)[order].tolist(), "brakes_until": LATER, "command_timeout": 0.5,
-              "step": 1.0 / (rate * math.ceil(1000.0 / rate)), "wait_for_command": PATIENCE,
-              f"qos_overrides.{name}/joint_states.publisher.depth": HISTORY}
-    # what only counts the time of this machine, in which the simulation waits
-    node = {"robot_description_file": str(description), "feedback.max_age": math.inf, "state_timeout": 2.0 * PATIENCE}
-    with NodeProcesses(folder / "logs", name) as processes:
-        processes.start("simulator", robot)
-        processes.start("feedforward", plan.given | plan.replaced | node)
-        with DemoRecorder(name, plan.model.joint_names, processes.check, HISTORY) as recorder:
-            recorder.wait_until_ready(60.0)
-            t = np.linspace(0.0, duration, math.ceil(100.0 * duration) + 1)
-            recording = recorder.play((t, motion.position(t), motion.velocity(t), motion.acceleration(t)), progress.at)
-        processes.close_after(recording.report)
-        reflex = processes.said("simulator", REFLEX)
-    result = demo_report.Result(plan.model.name, recording.t, recording.q - motion.position(recording.t),
-                                recording.report, recording.plant)
+    recording, processes = execute(folder / "logs", plan.model.joint_names, {
+        "simulator": {**common, **plan.robot, **deviations(plan, motion),
+                      "initial_position": motion.position(0.0)[order].tolist()},
+        "feedforward": {**plan.given, **plan.replaced, **common}}, points_of(motion, duration), progress, rate)
+    result = Executed(plan.model.name, recording, motion.position(recording.t))
     progress.done(f"RMS error {result.rms:.4f} rad")
-    return result, reflex
+    return result, processes.said("simulator", REFLEX)
 
 
 def deviations(plan: Rehearsal, motion: demo_motion.Cosines) -> dict[str, Any]:

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
-import os
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +29,11 @@ from ...core.model.inertia import Inertia
 from ...core.model.robot_model import RobotModel
 from ...core.model.samples import sample, sample_path
 from ...core.motion.optimal.limits import MotionLimits
-from . import demo_identify_report as report
+from .. import demo_report as report
 from ..demo_motion import BANDWIDTH, DAMPING, ROTORS, published_motion
-from ..demo_report import Result, summary as tracked, write_summary
-from ..processes import NodeProcesses
+from ..demo_nodes import RATE, Executed, Points, cycles, driving, execute, points_of
 
 Array = NDArray[np.float64]
-Points = tuple[Array, Array, Array, Array]
 
 MODES = {"before": "description as it was", "after": "identified description"}
 EXCITE = "excitation"
@@ -50,13 +44,9 @@ EXCITATION = 20.0    # s
 SECONDS = 12.0       # of its computation
 SPEED, FASTEST = 0.6, 8.0    # of the velocity limits, rad/s²
 DURATION = 5.0       # s of the motion that is tracked
-RATE = 500.0         # Hz
 NOISE, ENCODER = 0.05, 1e-5   # N m, rad: standard deviations, added to what was recorded
 LATE = 3             # delay of recorded efforts, cycles
-RAMP = 0.2           # s
-PATIENCE = 5.0       # s for which the simulated robot waits for a torque
 LOST = 0.5           # rad: larger errors mean that the motion was not followed
-HISTORY = 30_000
 
 
 def robot(model: RobotModel, seed: int = 1) -> RobotModel:
@@ -87,9 +77,7 @@ def _felt(model: RobotModel, q: Array) -> Array:
 
 def points() -> Points:
     """The tracked motion: times, positions, velocities, accelerations."""
-    motion = published_motion()
-    t = np.linspace(0.0, DURATION, round(100.0 * DURATION) + 1)
-    return t, motion.position(t), motion.velocity(t), motion.acceleration(t)
+    return points_of(published_motion(), DURATION)
 
 
 def measured(t: Array, q: Array, effort: Array, joints: tuple[str, ...], seed: int = 0) -> Recording:
@@ -100,10 +88,10 @@ def measured(t: Array, q: Array, effort: Array, joints: tuple[str, ...], seed: i
                      joints=joints, source="excitation")
 
 
-def run(namespace: argparse.Namespace, progress_of: Callable[[str], Any]) -> int:
+def run(namespace: argparse.Namespace) -> int:
     """Run all steps, print the table, write the files."""
-    begin = time.monotonic()
-    folder: Path = namespace.output
+    begin, folder = time.monotonic(), namespace.output
+    report.prepare(folder)
     model, old, real, new = sample("iiwa"), sample_path("iiwa"), folder / "robot.urdf", folder / "identified.urdf"
     truth = robot(model)
     _write(real, rewritten(old, model, truth))
@@ -111,7 +99,7 @@ def run(namespace: argparse.Namespace, progress_of: Callable[[str], Any]) -> int
     print(f"{model.name}: the simulated robot has masses and inertias that are up to {100 * MASS:.0f} % other than in "
           f"its\ndescription, centres of mass up to {1000 * PLACE:.0f} mm off, and rotors and friction that this does "
           "not have.\n", flush=True)
-    progress = progress_of(EXCITE)
+    progress = report.Progress(EXCITE, (EXCITE, *MODES.values()))
     motion = excitation(model, EXCITATION, seconds=SECONDS, limits=MotionLimits(
         velocity=SPEED * model.velocity_limit, acceleration=FASTEST))
     t = np.linspace(0.0, EXCITATION, round(100.0 * EXCITATION) + 1)
@@ -130,70 +118,49 @@ def run(namespace: argparse.Namespace, progress_of: Callable[[str], Any]) -> int
     print("\n" + "\n".join([*summary(found), "", *joint_table(found), *(f"note: {x}" for x in found.findings)]) + "\n")
     results = {}
     for mode, urdf in (("before", old), ("after", new)):
-        progress = progress_of(MODES[mode])
+        progress = report.Progress(MODES[mode], (EXCITE, *MODES.values()))
         tracking = _played(mode, truth, real, urdf, "full", points(), folder, progress)
-        error = tracking.q - published_motion().position(tracking.t)
-        results[mode] = Result(MODES[mode], tracking.t, error, tracking.report, tracking.plant)
+        results[mode] = Executed(MODES[mode], tracking, published_motion().position(tracking.t))
         progress.done(f"RMS error {results[mode].rms:.4f} rad")
-    print("\n" + report.table(results, joints))
-    files = _files(namespace, results, found, joints, begin)
-    print(f"wrote {', '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
+    print("\n" + report.table(results, report.errors(results, joints), "feed-forward and PD"))
+    residual = found.residual
+    report.finish(namespace, begin, report.summary(results, joints, {
+        **cycles(results), "robot": model.name, "better": results["before"].rms / results["after"].rms,
+        "residual": {"before": residual.overall_before, "after": residual.overall, "training": residual.training},
+        "delay_s": found.delay, "findings": list(found.findings)}),
+        ("identified.urdf", "nodes.yaml", "report.html"), ("identified.png", lambda path: report.draw(
+            path, (11.0, 8.0), lambda figure: picture(figure, results, found, joints), 110)))
     return 0
 
 
-def _files(namespace: argparse.Namespace, results: dict[str, Result], found: Identification,
-           joints: tuple[str, ...], begin: float) -> list[Path]:
-    folder: Path = namespace.output
-    files = [folder / name for name in ("summary.json", "identified.urdf", "nodes.yaml", "report.html")]
-    r = found.residual
-    write_summary(files[0], tracked(results, joints, {
-        "robot": found.prior.name, "joints": list(joints), "better": results["before"].rms / results["after"].rms,
-        "residual": {"before": r.overall_before, "after": r.overall, "training": r.training},
-        "delay_s": found.delay, "findings": list(found.findings), "elapsed_s": time.monotonic() - begin}))
-    if namespace.plot:
-        try:
-            report.plot(folder / "identified.png", results, found, joints)
-            files.append(folder / "identified.png")
-        except ImportError:
-            print("no plot: matplotlib is not installed", file=sys.stderr)
-    return files
+def picture(figure: Any, results: dict[str, Executed], found: Identification, joints: tuple[str, ...]) -> None:
+    """Tracking errors over time and per joint, residuals per joint."""
+    grid, colors = figure.add_gridspec(2, 2, height_ratios=(3, 2)), (report.COLORS[0], report.COLORS[2])
+    over_time, per_joint, efforts = (figure.add_subplot(place) for place in (grid[0, :], grid[1, 0], grid[1, 1]))
+    report.draw_errors(over_time, per_joint, results, joints, f"{found.prior.name}: the same robot, gains and motion, "
+                       "feed-forward from two descriptions", colors=colors, least=1e-4)
+    report.draw_joints(efforts, [(100.0 * share, color) for share, color in zip(
+        (found.residual.before, found.residual.after), colors, strict=True)], joints,
+        "torque that is not explained, on motion not fitted", "‖τ − τ̂‖ / ‖τ‖ (%)")
+    for axes in (per_joint, efforts):
+        axes.tick_params(axis="x", rotation=30)
 
 
 def _played(step: str, truth: RobotModel, robot_file: Path, urdf: Path, feedforward: str, motion: Points,
             folder: Path, progress: Any) -> Any:
     """Execute a motion by the nodes; returns the recording of `DemoRecorder`."""
-    from ...nodes.demo_recorder import DemoRecorder
-
-    namespace = f"/rbd_demo_{os.getpid()}"
-    with NodeProcesses(folder / "logs" / step, namespace) as processes:
-        processes.start("simulator", {"robot_description_file": str(robot_file.resolve())} | _plant(motion, namespace))
-        processes.start("feedforward", {"robot_description_file": str(urdf.resolve()), "feedforward": feedforward}
-                        | _controller(truth, namespace))
-        with DemoRecorder(namespace, truth.joint_names, processes.check, HISTORY) as recorder:
-            recorder.wait_until_ready(60.0)
-            recording = recorder.play(motion, progress.at)
-        processes.close_after(recording.report)
+    inertia = _felt(truth, points()[1])
+    recording, processes = execute(folder / "logs" / step, truth.joint_names, {
+        "simulator": {"robot_description_file": str(robot_file.resolve()), "initial_position": motion[1][0].tolist()},
+        "feedforward": {**driving(), "robot_description_file": str(urdf.resolve()), "feedforward": feedforward,
+                        "gains.kp": (inertia * BANDWIDTH**2).tolist(),
+                        "gains.kd": (2.0 * DAMPING * inertia * BANDWIDTH).tolist()}}, motion, progress)
     off = recording.q - np.column_stack([np.interp(recording.t, motion[0], column) for column in motion[1].T])
     if np.abs(off).max() > LOST:
         j = int(np.argmax(np.abs(off).max(axis=0)))
         raise RbdError(f"the arm lost the motion ({truth.joint_names[j]} is off by {np.abs(off).max():.2f} rad): did "
                        f"the machine pause? {processes.last_words('feedforward')}")
     return recording
-
-
-def _plant(motion: Points, namespace: str) -> dict[str, Any]:
-    return {"initial_position": motion[1][0].tolist(), "brakes_until": 1e12, "publish_rate": RATE,
-            "step": 1.0 / (RATE * math.ceil(1000.0 / RATE)), "command_timeout": 0.5, "wait_for_command": PATIENCE,
-            f"qos_overrides.{namespace}/joint_states.publisher.depth": HISTORY}
-
-
-def _controller(truth: RobotModel, namespace: str) -> dict[str, Any]:
-    inertia = _felt(truth, points()[1])
-    return {"gains.kp": (inertia * BANDWIDTH**2).tolist(), "gains.kd": (2.0 * DAMPING * inertia * BANDWIDTH).tolist(),
-            "adapters": ["joint_state"], "joint_state.topic": f"{namespace}/simulator/effort_commands",
-            "state_rate": RATE, "feedback.max_age": math.inf, "tracking_tolerance": [math.inf],
-            "state_timeout": 2.0 * PATIENCE,
-            "ramp_in": RAMP, "ramp_out": RAMP}
 
 
 def _write(path: Path, text: str) -> None:

@@ -40,12 +40,13 @@ WAITING = "waiting for robot_description"
 
 
 class ModelNode(LifecycleNode):
-    """Base class. A subclass has a `table` of all parameters, including those of its `logic`, and implements `set_up`,
-    `tear_down` and the other methods of the first section.
+    """Base class. A subclass has a `table` of all parameters, including those of its `logic`, of which `make_settings`
+    makes settings, and implements `set_up`, `tear_down` and the other methods of the first section.
     """
 
     table: Table
     logic: Table
+    make_settings: Callable[[dict[str, Any], RobotModel], Any]
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -78,9 +79,9 @@ class ModelNode(LifecycleNode):
 
     # ---- for subclasses
 
-    def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of the logic, selected from all parameters of the node."""
-        return select(self.logic, values)
+    def settings(self, values: Mapping[str, Any], model: RobotModel) -> Any:
+        """The settings of the logic, from all parameters of the node; an `RbdError` if they are inconsistent."""
+        return self.make_settings(select(self.logic, values), model)
 
     def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
         """The model of a URDF text or path, and warnings."""
@@ -92,11 +93,8 @@ class ModelNode(LifecycleNode):
     def tear_down(self) -> None:
         """Release the logic, after the entities were destroyed."""
 
-    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        """Raise `RbdError` if these validated parameters are inconsistent."""
-
-    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        """Use changed parameters."""
+    def apply(self, settings: Any) -> None:
+        """Use changed settings; called under the lock."""
 
     def report(self) -> Mapping[str, Any]:
         """Values for /diagnostics."""
@@ -278,11 +276,13 @@ class ModelNode(LifecycleNode):
     def _check_parameters(self, values: Mapping[str, Any]) -> None:
         checked = validate(self.table, values)
         if self.model is not None:
-            self.check(checked, self.model)
+            self.settings(checked, self.model)
 
     def _apply_parameters(self) -> None:
         if self.model is not None:
-            self.apply(validate(self.table, parameters.read(self, self.table)), self.model)
+            settings = self.settings(validate(self.table, parameters.read(self, self.table)), self.model)
+            with self.lock:
+                self.apply(settings)
 
     def _publish_diagnostics(self) -> None:
         now = time.monotonic()

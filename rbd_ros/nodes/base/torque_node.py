@@ -75,10 +75,6 @@ class TorqueNode(ModelNode, ABC):
     # ---- for subclasses
 
     @abstractmethod
-    def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> TorqueSettings:
-        """Settings from validated parameters."""
-
-    @abstractmethod
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> TorqueController:
         """The controller with these settings."""
 
@@ -110,7 +106,7 @@ class TorqueNode(ModelNode, ABC):
     # ---- configuration
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = self.make_settings(values, model)
+        settings = self.settings(values, model)
         self.controller = self.make_controller(model, settings)
         self.controller.warm_up()
         self._stops.set_up()
@@ -141,13 +137,8 @@ class TorqueNode(ModelNode, ABC):
         self._outputs, self._late = [], []
         self.controller = self._states = self._heard = self._handover = None
 
-    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        self.make_settings(values, model)
-
-    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = self.make_settings(values, model)
-        with self.lock:
-            self.controller.apply(settings)
+    def apply(self, settings: TorqueSettings) -> None:
+        self.controller.apply(settings)
 
     def report(self) -> Mapping[str, Any]:
         return {**self.controller.report(), **self._states.report()}

@@ -33,24 +33,14 @@ from ..inputs.finite import all_finite
 from ..inputs.joint_map import JointMap, as_array
 from ..inputs.rejections import Rejected, Rejections, Verdict
 from ..inputs.trajectory_points import MOST_POINTS, Point
-from ..parameters import Parameter, Table, validate
+from ..parameters import Table, parameter, table_of, taken, validate
 from ..planning.retiming import Timed, exceeds, retimed
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
-from .tracking_law import TrackingLaw, TrackingLawSettings
-from .torque_settings import EFFORT_LIMITS, ROBOT_COMPENSATES, effort_limits
+from .tracking_law import ROBOT_COMPENSATES, TrackingLaw, TrackingLawSettings
+from .torque_settings import EFFORT_LIMITS, effort_limits
 
 Array = NDArray[np.float64]
 RETIME = ("never", "if_needed", "always")
-
-ANNOTATOR_TABLE: Table = (
-    *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
-    ROBOT_COMPENSATES, *EFFORT_LIMITS, MOST_POINTS,
-    *friction_rows("Compensate"),
-    Parameter("retime", "string", "never", "Time trajectories anew, along the same path, so that efforts and "
-              "velocities keep their limits. if_needed: those that do not, to last no less than before; always: all, "
-              "as fast as possible, but no joint faster than before.", choices=RETIME),
-    Parameter("clip", "bool", True, "Clip efforts to their limits. Efforts beyond them are reported in either case."),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +50,10 @@ class AnnotatorSettings:
     model: RobotModel
     law: TrackingLawSettings
     effort_limit: Array
-    clip: bool
-    retime: str
+    retime: str = parameter("never", "Time trajectories anew, along the same path, so that efforts and velocities keep "
+                            "their limits. if_needed: those that do not, to last no less than before; always: all, as "
+                            "fast as possible, but no joint faster than before.", choices=RETIME)
+    clip: bool = parameter(True, "Clip efforts to their limits. Efforts beyond them are reported in either case.")
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> AnnotatorSettings:
@@ -71,8 +63,14 @@ class AnnotatorSettings:
         law = TrackingLawSettings(kp=zero, kd=zero, friction=FrictionTerms.from_values(values),
                                   compensates=values["robot_compensates"])
         limit = effort_limits(values, model, joint_order(values["joints"], model)[2])
-        return AnnotatorSettings(model=loaded(model, values), law=law, effort_limit=limit, clip=values["clip"],
-                                 retime=values["retime"])
+        return AnnotatorSettings(model=loaded(model, values), law=law, effort_limit=limit,
+                                 **taken(AnnotatorSettings, values))
+
+
+ANNOTATOR_TABLE: Table = (
+    *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
+    ROBOT_COMPENSATES, *EFFORT_LIMITS, MOST_POINTS, *friction_rows("Compensate"), *table_of(AnnotatorSettings),
+)
 
 
 class Excess(NamedTuple):

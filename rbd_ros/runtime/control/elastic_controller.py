@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...core.actuation.elastic_law import ElasticState
 from ...core.actuation.motor_reference import MotorReference, motor_reference
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
@@ -31,7 +32,6 @@ from ..inputs.rejections import Verdict
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.hold import PositionHold
 from ..safety.motor_ramp import MotorRamp
-from .elastic_law import ElasticState
 from .elastic_laws import ElasticLaws
 from .elastic_settings import ElasticSettings, held
 from .flatness import FlatnessController

@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.actuation.elastic_law import ElasticCommand, ElasticLaw, ElasticState
 from ...core.motion.trajectory import Reference
 from ..inputs.references import ReferenceInput
-from .elastic_law import ElasticCommand, ElasticLaw, ElasticState
 from .elastic_settings import ElasticSettings
 from .flatness import FlatnessLaws
 from .quick_flatness import QuickFlatness

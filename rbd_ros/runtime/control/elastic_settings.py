@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.actuation.actuation import Actuation, Drive, VariableDrive
+from ...core.actuation.elastic_law import ElasticLawSettings
 from ...core.actuation.poles import FeedbackGains
 from ...core.errors import RbdError
 from ...core.model.inertia import read_only
@@ -17,8 +18,7 @@ from ..damping_gains import DampingGains
 from ..parameters import per_joint, validate
 from ..robot import joint_order
 from ..safety import SafetySettings
-from .elastic_law import ElasticLawSettings
-from .flatness import FLATNESS_TABLE, FlatnessSettings
+from .flatness import ELASTIC_TABLE, FLATNESS_TABLE, FlatnessSettings
 
 Array = NDArray[np.float64]
 
@@ -55,30 +55,28 @@ class ElasticSettings(FlatnessSettings):
         order = joint_order(values["joints"], model)[2]
         declared = Actuation(loaded, drives)
         output, variable_order = _motor_order(declared, rigid.output)
-        stiffness = per_joint_of("stiffness", values["stiffness"], variable_order, "joint of variable stiffness")
+        orders = {"joint": order, "motor": np.argsort(output), "joint of variable stiffness": variable_order}
+        listed = {row.name: per_joint(row.name, values[row.name], orders[row.per], row.per) for row in ELASTIC_TABLE
+                  if row.kind == "numbers"}
+        stiffness, stiffness_poles = listed["stiffness"], listed["stiffness_poles"]
         desired = {declared.variable_name(i): float(k) for i, k in enumerate(stiffness) if k >= 0.0}
         try:
             actuation = Actuation(loaded, {name: _wanting(drive, desired.get(name)) for name, drive in drives.items()})
         except RbdError as error:
             raise RbdError(f"parameter 'stiffness': {error}") from None
 
-        def per_motor(name: str) -> Array:
-            return per_joint_of(name, values[name], np.argsort(output), "motor")
-
-        poles = per_joint("poles", values["poles"], order)
-        stiffness_poles = per_joint_of("stiffness_poles", values["stiffness_poles"], variable_order,
-                                       "joint of variable stiffness")
-        gains = FeedbackGains.placed(actuation, dict(zip(actuation.joint_names, map(float, poles), strict=True)), {
-            actuation.variable_name(i): float(b) for i, b in enumerate(stiffness_poles)})
+        gains = FeedbackGains.placed(
+            actuation, dict(zip(actuation.joint_names, map(float, listed["poles"]), strict=True)),
+            {actuation.variable_name(i): float(b) for i, b in enumerate(stiffness_poles)})
         joint_of = np.concatenate([np.arange(actuation.nv), actuation.variable]).astype(np.intp)
         described = rigid.safety.effort_limit[joint_of]
-        limit = per_motor("motor_effort_limits.maximum")
+        limit = listed["motor_effort_limits.maximum"]
         motors = replace(rigid.safety, effort_limit=read_only(np.where(limit < 0.0, described, limit)),
-                         rate_limit=per_motor("motor_effort_limits.rate"),
+                         rate_limit=listed["motor_effort_limits.rate"],
                          fallback=read_only(held(actuation, rigid.safety.fallback)))
         law = ElasticLawSettings(
             period=1.0 / values["state_rate"] if values["state_rate"] > 0.0 else 1e-3, mode=values["mode"],
-            kp=per_motor("motor_gains.kp"), kd=per_motor("motor_gains.kd"), gains=gains)
+            kp=listed["motor_gains.kp"], kd=listed["motor_gains.kd"], gains=gains)
         if values["state_rate"] <= 0.0 and (values["mode"] == "feedback_linearization" or actuation.damped.size):
             raise RbdError("parameter 'state_rate' must be the rate of joint states (Hz) for "
                            + ("feedback_linearization" if not actuation.damped.size else "springs with damping"))
@@ -95,13 +93,6 @@ class ElasticSettings(FlatnessSettings):
         kd = np.broadcast_to(np.asarray(self.law.kd, dtype=float), actuation.nm)
         return DampingGains("motor_gains.kd", actuation.motor_names, kd, actuation.inertia_behind_springs,
                             np.ones(actuation.nm, dtype=bool))
-
-
-def per_joint_of(name: str, values: tuple[float, ...], order: NDArray[np.intp], what: str) -> Array:
-    """`per_joint` for names other than joints, described by `what`."""
-    if len(values) not in (1, len(order)):
-        raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per {what})")
-    return per_joint(name, values, order)
 
 
 def held(actuation: Actuation, torque: Array) -> Array:

@@ -17,31 +17,18 @@ from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Rejected, Verdict
-from ..parameters import Parameter, Table, per_joint, validate
+from ..parameters import Table, setting, taken, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
 from ..world.moving_base import MovingBase, floating
-from ..world.odometry import ODOMETRY_TABLE, Odometry, OdometryInput
+from ..world.odometry import ODOMETRY, ODOMETRY_TIMEOUT, Odometry, OdometryInput
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
-from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
-from .tracking_law import FEEDFORWARD, TrackingLaw, TrackingLawSettings
+from .following import FollowingController, FollowingLaws, FollowingSettings, following_table
+from .tracking_law import TrackingLaw, TrackingLawSettings
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
-
-FEEDFORWARD_TABLE: Table = (
-    *FOLLOWING_TABLE,
-    Parameter("feedforward", "string", "full", "Model torque that is added to the feedback: none; gravity of the "
-              "measured position; inverse dynamics of the reference (full); inverse dynamics of the measured state "
-              "with the feedback as acceleration (computed_torque).", choices=FEEDFORWARD),
-    Parameter("gains.kp", "numbers", (0.0,), "Proportional gain, N m/rad or N/m; 1/s² with computed_torque.", lower=0.0,
-              upper=1e9),
-    Parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m; 1/s with computed_torque.",
-              lower=0.0, upper=1e9),
-    *friction_rows("Compensate", where=" at the reference's velocity; full and computed_torque"),
-    WRENCH_JOINTS, *ODOMETRY_TABLE,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,23 +38,21 @@ class FeedforwardSettings(FollowingSettings):
     law: TrackingLawSettings
     sensors: tuple[WrenchSensor, ...] = ()
     floating: RobotModel | None = None    # with floating root and payload, if odometry measures the base
-    odometry_timeout: float = 0.2         # s
+    odometry_timeout: float = setting(ODOMETRY_TIMEOUT)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(FEEDFORWARD_TABLE, values)
         order = joint_order(values["joints"], model)[2]
-        law = TrackingLawSettings(
-            kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
-            feedforward=values["feedforward"], friction=FrictionTerms.from_values(values),
-            compensates=values["robot_compensates"])
+        law = TrackingLawSettings(friction=FrictionTerms.from_values(values),
+                                  **taken(TrackingLawSettings, values, order))
         sensors = wrench_sensors(values["wrench_joints"], model)
         if values["odometry"]:
             _check_moving(values)
-        fields = FollowingSettings.fields_from(values, model)
-        settings = FeedforwardSettings(law=law, sensors=sensors, odometry_timeout=values["odometry_timeout"],
-                                       floating=floating(fields["model"]) if values["odometry"] else None, **fields)
+        fields = FeedforwardSettings.fields_from(values, model)
+        settings = FeedforwardSettings(law=law, sensors=sensors, floating=floating(fields["model"])
+                                       if values["odometry"] else None, **fields)
         if sensors:    # the first use of a new model takes some ms: not in the control thread
             link_tree(settings.model)
         return settings
@@ -79,6 +64,13 @@ class FeedforwardSettings(FollowingSettings):
         # The gains of computed_torque are accelerations: the model's inertia, whatever it is, is in the torque.
         inertia = np.ones(model.nv) if law.feedforward == "computed_torque" else sampled_inertia(model)
         return DampingGains("gains.kd", model.joint_names, law.kd, inertia, model.armature > 0.0)
+
+
+FEEDFORWARD_TABLE: Table = (
+    *following_table(FeedforwardSettings, TrackingLawSettings),
+    *friction_rows("Compensate", where=" at the reference's velocity; full and computed_torque"),
+    WRENCH_JOINTS, ODOMETRY,
+)
 
 
 def _check_moving(values: Mapping[str, Any]) -> None:

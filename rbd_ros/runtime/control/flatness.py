@@ -8,6 +8,7 @@ the smooth feed-forward. External wrenches are assumed constant in the body fram
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.actuation.elastic_law import MODES
 from ...core.dynamics.friction import friction_effort, friction_effort_derivatives
 from ...core.derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...core.dynamics.inverse import inverse_dynamics
@@ -25,21 +27,35 @@ from ...core.motion.trajectory import Reference, Waypoints
 from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
-from ..parameters import Parameter, Table, per_joint, validate
-from ..robot import joint_order
+from ..parameters import Parameter, Table, parameter, validate
 from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
-from .elastic_table import ELASTIC_TABLE
-from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
+from .following import FollowingController, FollowingLaws, FollowingSettings, following_table
 
 Array = NDArray[np.float64]
 
-FLATNESS_TABLE: Table = (
-    *FOLLOWING_TABLE,
-    Parameter("gains.kp", "numbers", (0.0,), "Proportional gain, N m/rad or N/m.", lower=0.0, upper=1e9),
-    Parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m.", lower=0.0, upper=1e9),
-    *friction_rows("Compensate", 0.1, beware=" The second derivative of the torque grows with 1/s²."),
-    *ELASTIC_TABLE,
+ELASTIC_TABLE: Table = (    # of robots with elastic joints; ignored without `actuation_file`
+    Parameter("actuation_file", "string", "", "YAML file of the drives: which joints are rigid, series elastic or of "
+              "variable stiffness. Empty: the rigid form, without motors.", read_only=True),
+    Parameter("mode", "string", "feed_forward_pd", "Motor torque with actuation_file: feed_forward, with a PD of all "
+              "motors, or feedback linearisation of links and motors.", choices=MODES),
+    Parameter("motor_gains.kp", "numbers", (0.0,), "Proportional gain of feed_forward_pd, N m/rad or N/m: one number, "
+              "or one per motor (the joints, then the second motors).", lower=0.0, upper=1e9, per="motor"),
+    Parameter("motor_gains.kd", "numbers", (0.0,), "Derivative gain of feed_forward_pd, N m s/rad or N s/m, likewise.",
+              lower=0.0, upper=1e9, per="motor"),
+    Parameter("poles", "numbers", (100.0,), "Bandwidth of the error dynamics of each joint under "
+              "feedback_linearization, all its poles at minus this, 1/s.", lower=1e-3, upper=1e6),
+    Parameter("stiffness_poles", "numbers", (50.0,), "The same for a stiffness, in all modes: how fast it follows "
+              "`stiffness`, 1/s. One number, or one per joint of variable stiffness.", lower=1e-3, upper=1e6,
+              per="joint of variable stiffness"),
+    Parameter("stiffness", "numbers", (-1.0,), "Desired stiffness of joints of variable stiffness, N m/rad or N/m: one "
+              "number, or one per such joint; -1: as in actuation_file.", lower=-1.0, upper=1e12,
+              per="joint of variable stiffness"),
+    Parameter("motor_effort_limits.maximum", "numbers", (-1.0,), "Limit of the motor torque behind the gear, N m or N: "
+              "one number, or one per motor; -1: that of the joint.", lower=-1.0, per="motor"),
+    Parameter("motor_effort_limits.rate", "numbers", (math.inf,), "Rate limit of the motor torque, N m/s or N/s, "
+              "likewise; of feedback_linearization, whose torque is feedback, it holds back ramps and fades alone.",
+              lower=1e-3, per="motor"),
 )
 
 
@@ -47,8 +63,8 @@ FLATNESS_TABLE: Table = (
 class FlatnessSettings(FollowingSettings):
     """Validated parameters; gains (nv,) in N m/rad, N m s/rad."""
 
-    kp: Array
-    kd: Array
+    kp: Array = parameter((0.0,), "Proportional gain, N m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
+    kd: Array = parameter((0.0,), "Derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)
     friction: FrictionTerms
 
     @staticmethod
@@ -58,16 +74,19 @@ class FlatnessSettings(FollowingSettings):
         if "coriolis" in values["robot_compensates"]:
             raise RbdError("parameter 'robot_compensates': 'coriolis' is not supported in flatness control, as its "
                            "time derivatives depend on the measured state; expected 'gravity', 'friction'")
-        order = joint_order(values["joints"], model)[2]
-        return FlatnessSettings(
-            kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
-            friction=FrictionTerms.from_values(values),
-            **FollowingSettings.fields_from(values, model))
+        return FlatnessSettings(friction=FrictionTerms.from_values(values),
+                                **FlatnessSettings.fields_from(values, model))
 
     def damping_gains(self) -> DampingGains | None:
         model = self.model
         return DampingGains("gains.kd", model.joint_names, self.kd, sampled_inertia(model),
                             model.armature > 0.0) if self.kd.any() else None
+
+
+FLATNESS_TABLE: Table = (
+    *following_table(FlatnessSettings),
+    *friction_rows("Compensate", 0.1, beware=" The second derivative of the torque grows with 1/s²."), *ELASTIC_TABLE,
+)
 
 
 class FlatnessLaws(FollowingLaws):

@@ -18,10 +18,9 @@ from ..inputs.joint_map import Turns
 from ..inputs.references import Offer, ReferenceInput
 from ..inputs.rejections import Rejected, Rejections, Verdict
 from ..inputs.trajectory_points import MOST_POINTS, Point, PointTable
-from ..inputs.wrench_input import WRENCH_TABLE, WrenchInput, WrenchSettings
-from ..parameters import Parameter, Table, per_joint
-from ..robot import joint_order
-from ..safety import NoCommand
+from ..inputs.wrench_input import WrenchInput, WrenchSettings
+from ..parameters import Table, parameter, table_of, taken
+from ..safety import NoCommand, SafetySettings
 from .torque_controller import Laws, TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
@@ -31,33 +30,28 @@ TRIES = 10               # attempts to check a trajectory while other threads ch
 NO_LOCK = nullcontext()
 BRAKING = 0.3            # s
 
-FOLLOWING_TABLE: Table = (
-    *TORQUE_TABLE,
-    MOST_POINTS,
-    Parameter("reference_timeout", "number", 0.2, "Age of a streamed reference after which the robot stands still at "
-              "its position, s; 0: never.", lower=0.0, upper=1e6),
-    Parameter("tracking_tolerance", "numbers", (-1.0,), "Largest distance of a joint from its reference, rad or m: a "
-              "robot that is farther away does not follow, and is stopped where it is. -1: where the feedback alone "
-              "would lead it back faster than the velocity limit of its description (10 rad/s or 2 m/s if that is 0 or "
-              "missing), 0.1 at least; inf: none.", lower=-1.0),
-    *WRENCH_TABLE,
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class FollowingSettings(TorqueSettings):
     """Validated parameters of controllers that follow references; timeout in s."""
 
-    reference_timeout: float
-    tracking_tolerance: Array    # (nv,), -1: derived from the gains
+    reference_timeout: float = parameter(0.2, "Age of a streamed reference after which the robot stands still at its "
+                                         "position, s; 0: never.", lower=0.0, upper=1e6)
+    tracking_tolerance: Array = parameter((-1.0,), "Largest distance of a joint from its reference, rad or m: a robot "
+                                          "that is farther away does not follow, and is stopped where it is. -1: where "
+                                          "the feedback alone would lead it back faster than the velocity limit of its "
+                                          "description (10 rad/s or 2 m/s if that is 0 or missing), 0.1 at least; inf: "
+                                          "none.", lower=-1.0)
     wrenches: WrenchSettings
 
-    @staticmethod
-    def fields_from(values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:
-        order = joint_order(values["joints"], model)[2]
-        return TorqueSettings.fields_from(values, model) | {
-            "reference_timeout": values["reference_timeout"], "wrenches": WrenchSettings.from_values(values),
-            "tracking_tolerance": per_joint("tracking_tolerance", values["tracking_tolerance"], order)}
+    @classmethod
+    def fields_from(cls, values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:
+        return super().fields_from(values, model) | {"wrenches": WrenchSettings(**taken(WrenchSettings, values))}
+
+
+def following_table(*kinds: type[Any]) -> Table:
+    """The parameters of a controller that follows references, whose settings these are."""
+    return *TORQUE_TABLE, MOST_POINTS, *table_of(*kinds, SafetySettings, WrenchSettings)
 
 
 class FollowingLaws(Laws):

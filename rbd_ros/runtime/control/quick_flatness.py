@@ -5,12 +5,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.actuation.actuation import Actuation
+from ...core.actuation.elastic_law import ElasticCommand, ElasticState
 from ...core.actuation.motor_reference import MotorReference
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
 from ...core.steady import flat
 from ...core.steady.flat import flat_entry
-from .elastic_law import ElasticCommand, ElasticState
 
 Array = NDArray[np.float64]
 

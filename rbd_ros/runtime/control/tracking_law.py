@@ -27,11 +27,14 @@ from ...core.motion.trajectory import Reference
 from ...core.steady import tracking
 from ...core.steady.tracking import tracking_entry
 from ..friction_terms import ALL_FRICTION, FrictionTerms
+from ..parameters import Parameter, parameter, setting
 
 Array = NDArray[np.float64]
 
 FEEDFORWARD = ("none", "gravity", "full", "computed_torque")
 COMPENSATES = ("gravity", "coriolis", "friction")
+ROBOT_COMPENSATES = Parameter("robot_compensates", "strings", (), "What the robot's own controller adds to the torque "
+                              "it is sent.", choices=COMPENSATES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +45,15 @@ class TrackingLawSettings:
     `COMPENSATES`.
     """
 
-    kp: Array
-    kd: Array
-    feedforward: str = "full"
+    kp: Array = parameter((0.0,), "Proportional gain, N m/rad or N/m; 1/s² with computed_torque.", name="gains.kp",
+                          lower=0.0, upper=1e9)
+    kd: Array = parameter((0.0,), "Derivative gain, N m s/rad or N s/m; 1/s with computed_torque.", name="gains.kd",
+                          lower=0.0, upper=1e9)
+    feedforward: str = parameter("full", "Model torque that is added to the feedback: none; gravity of the measured "
+                                 "position; inverse dynamics of the reference (full); inverse dynamics of the measured "
+                                 "state with the feedback as acceleration (computed_torque).", choices=FEEDFORWARD)
     friction: FrictionTerms = ALL_FRICTION
-    compensates: tuple[str, ...] = ()
+    compensates: tuple[str, ...] = setting(ROBOT_COMPENSATES)
 
 
 class TrackingLaw:

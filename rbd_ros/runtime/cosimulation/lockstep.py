@@ -18,62 +18,45 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...core.errors import RbdError
-from ..parameters import Parameter, Table, validate
+from ..parameters import Parameter, Table, parameter, table_of, taken, validate
 
 STEPPERS = ("rbd", "gazebo", "simulation_interfaces", "none")
 PAUSE = 1_000_000_000    # ns of real time without progress after which a pause is reported
-
-LOCKSTEP_TABLE: Table = (
-    Parameter("stepper", "string", "rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
-              "<plant>/reset of nodes simulator and mujoco_plant; gazebo: /world/<world>/control "
-              "(ros_gz_interfaces/ControlWorld); simulation_interfaces: <plant>/step_simulation; none: it runs by "
-              "itself, and efforts are only passed on.", choices=STEPPERS, read_only=True),
-    Parameter("plant", "string", "mujoco_plant", "Name of the simulation node; /gzserver for Gazebo's "
-              "simulation_interfaces.", read_only=True),
-    Parameter("world", "string", "default", "Name of Gazebo's world.", read_only=True),
-    Parameter("step", "number", 0.001, "Integration step of the simulation, s.", lower=1e-9, upper=1.0,
-              read_only=True),
-    Parameter("steps", "number", 2.0, "Steps per command, a whole number.", lower=1.0, upper=1e6, read_only=True),
-    Parameter("effort_topic", "string", "feedforward/effort", "Efforts (rbd_interfaces/JointEffort) that answer joint "
-              "states by their stamp.", read_only=True),
-    Parameter("joints", "strings", (), "Order of joints in <controller>/commands. Empty: as in the efforts.",
-              read_only=True),
-    Parameter("controller", "string", "effort_controller", "Efforts go to <controller>/commands "
-              "(std_msgs/Float64MultiArray). Empty: none.", read_only=True),
-    Parameter("bridge_model", "string", "", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force "
-              "(std_msgs/Float64) for ros_gz_bridge; needs `joints`. Empty: none.", read_only=True),
-    Parameter("receivers", "strings", (), "Names of nodes that must subscribe to the efforts before the first one is "
-              "sent, such as the controller. With steps, they are asked after each one whether they have handled it "
-              "(service get_parameters of the controller, or <name>/get_parameters), and no step is made before they "
-              "answer. Empty: any subscriber, and nobody is asked.", read_only=True),
-    Parameter("activity_topic", "string", "", "With Gazebo's ros2_control: topic of a joint_state_broadcaster that is "
-              "activated together with the controller; single steps are made until it publishes. Empty: until "
-              "joint_states has a publisher and the commands a subscriber.", read_only=True),
-    Parameter("settle", "number", 0.0, "Real time between a command and the request for steps, s. The order of topics "
-              "and services through ros_gz_bridge is not defined: 0.01 for Gazebo. It begins when the receivers have "
-              "answered. Not needed for our plants.",
-              lower=0.0, upper=1.0, read_only=True),
-    Parameter("patience", "number", 5.0, "Real time after which a missing state is requested again and a missing "
-              "answer, or receipt, is reported, s.", lower=0.01, upper=3600.0, read_only=True),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LockstepSettings:
     """Validated parameters of node lockstep; period and patience in ns, settle in s."""
 
-    stepper: str
     names: Mapping[str, str]
     steps: int
     period: int
-    settle: float
     patience: int
-    effort_topic: str
-    joints: tuple[str, ...]
-    controller: str
-    bridge_model: str
-    receivers: tuple[str, ...]
-    activity_topic: str
+    stepper: str = parameter("rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
+                             "<plant>/reset of nodes simulator and mujoco_plant; gazebo: /world/<world>/control "
+                             "(ros_gz_interfaces/ControlWorld); simulation_interfaces: <plant>/step_simulation; none: "
+                             "it runs by itself, and efforts are only passed on.", choices=STEPPERS, read_only=True)
+    effort_topic: str = parameter("feedforward/effort", "Efforts (rbd_interfaces/JointEffort) that answer joint states "
+                                  "by their stamp.", read_only=True)
+    joints: tuple[str, ...] = parameter((), "Order of joints in <controller>/commands. Empty: as in the efforts.",
+                                        read_only=True)
+    controller: str = parameter("effort_controller", "Efforts go to <controller>/commands "
+                                "(std_msgs/Float64MultiArray). Empty: none.", read_only=True)
+    bridge_model: str = parameter("", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force (std_msgs/Float64) "
+                                  "for ros_gz_bridge; needs `joints`. Empty: none.", read_only=True)
+    receivers: tuple[str, ...] = parameter((), "Names of nodes that must subscribe to the efforts before the first one "
+                                           "is sent, such as the controller. With steps, they are asked after each one "
+                                           "whether they have handled it (service get_parameters of the controller, or "
+                                           "<name>/get_parameters), and no step is made before they answer. Empty: any "
+                                           "subscriber, and nobody is asked.", read_only=True)
+    activity_topic: str = parameter("", "With Gazebo's ros2_control: topic of a joint_state_broadcaster that is "
+                                    "activated together with the controller; single steps are made until it publishes. "
+                                    "Empty: until joint_states has a publisher and the commands a subscriber.",
+                                    read_only=True)
+    settle: float = parameter(0.0, "Real time between a command and the request for steps, s. The order of topics and "
+                              "services through ros_gz_bridge is not defined: 0.01 for Gazebo. It begins when the "
+                              "receivers have answered. Not needed for our plants.", lower=0.0, upper=1.0,
+                              read_only=True)
 
     @staticmethod
     def from_values(values: Mapping[str, Any]) -> LockstepSettings:
@@ -87,11 +70,22 @@ class LockstepSettings:
         if values["bridge_model"] and not values["joints"]:
             raise RbdError("parameter 'bridge_model' needs parameter 'joints': there is a topic per joint")
         return LockstepSettings(
-            stepper=values["stepper"], names={"plant": values["plant"], "world": values["world"]}, steps=steps,
-            period=round(steps * values["step"] * 1e9), settle=values["settle"],
-            patience=round(values["patience"] * 1e9), effort_topic=values["effort_topic"], joints=values["joints"],
-            controller=values["controller"], bridge_model=values["bridge_model"], receivers=values["receivers"],
-            activity_topic=values["activity_topic"])
+            names={"plant": values["plant"], "world": values["world"]}, steps=steps,
+            period=round(steps * values["step"] * 1e9), patience=round(values["patience"] * 1e9),
+            **taken(LockstepSettings, values))
+
+
+LOCKSTEP_TABLE: Table = (
+    Parameter("plant", "string", "mujoco_plant", "Name of the simulation node; /gzserver for Gazebo's "
+              "simulation_interfaces.", read_only=True),
+    Parameter("world", "string", "default", "Name of Gazebo's world.", read_only=True),
+    Parameter("step", "number", 0.001, "Integration step of the simulation, s.", lower=1e-9, upper=1.0,
+              read_only=True),
+    Parameter("steps", "number", 2.0, "Steps per command, a whole number.", lower=1.0, upper=1e6, read_only=True),
+    Parameter("patience", "number", 5.0, "Real time after which a missing state is requested again and a missing "
+              "answer, or receipt, is reported, s.", lower=0.01, upper=3600.0, read_only=True),
+    *table_of(LockstepSettings),
+)
 
 
 def receipt_services(controller: str, receivers: Sequence[str]) -> list[str]:

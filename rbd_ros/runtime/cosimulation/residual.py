@@ -25,27 +25,12 @@ from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.joint_map import JointMap
 from ..inputs.joint_states import StateInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
-from ..parameters import Parameter, Table, validate
+from ..parameters import Parameter, Table, parameter, table_of, taken, validate
 from ..robot import ROBOT_TABLE, joint_order, joints_row
 from .applied import AppliedCommands
 
 Array = NDArray[np.float64]
 SOURCES = ("joint_states", "effort")
-RESIDUAL_TABLE: Table = (
-    *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published residual"),
-    Parameter("effort_source", "string", "joint_states", "Source of the effort that acted. joint_states: field effort "
-              "of the state at the end of an interval; effort: the newest command on effort_topic that answers a state "
-              "at its beginning or before. gz_ros2_control does not measure effort: use effort there.", choices=SOURCES,
-              read_only=True),
-    Parameter("effort_topic", "string", "feedforward/effort", "Commands (rbd_interfaces/JointEffort), stamped like the "
-              "states that they answer.", read_only=True),
-    Parameter("effort_delay", "number", 0.0, "With effort_source effort: simulated time from a state until its answer "
-              "acts, s.", lower=0.0, upper=10.0),
-    Parameter("max_interval", "number", 0.1, "Longest interval between two states that gives a residual, s.",
-              lower=1e-6, upper=1e3),
-    *friction_rows("The model has"),
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualSettings:
@@ -54,10 +39,13 @@ class ResidualSettings:
     joints: tuple[str, ...]
     output: NDArray[np.intp]
     from_commands: bool
-    effort_topic: str
-    effort_delay: float
-    max_interval: float
     friction: FrictionTerms
+    effort_topic: str = parameter("feedforward/effort", "Commands (rbd_interfaces/JointEffort), stamped like the "
+                                  "states that they answer.", read_only=True)
+    effort_delay: float = parameter(0.0, "With effort_source effort: simulated time from a state until its answer "
+                                    "acts, s.", lower=0.0, upper=10.0)
+    max_interval: float = parameter(0.1, "Longest interval between two states that gives a residual, s.", lower=1e-6,
+                                    upper=1e3)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ResidualSettings:
@@ -66,8 +54,17 @@ class ResidualSettings:
         joints, output, _ = joint_order(values["joints"], model)
         return ResidualSettings(
             joints=joints, output=output, from_commands=values["effort_source"] == "effort",
-            effort_topic=values["effort_topic"], effort_delay=values["effort_delay"],
-            max_interval=values["max_interval"], friction=FrictionTerms.from_values(values))
+            friction=FrictionTerms.from_values(values), **taken(ResidualSettings, values))
+
+
+RESIDUAL_TABLE: Table = (
+    *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published residual"),
+    Parameter("effort_source", "string", "joint_states", "Source of the effort that acted. joint_states: field effort "
+              "of the state at the end of an interval; effort: the newest command on effort_topic that answers a state "
+              "at its beginning or before. gz_ros2_control does not measure effort: use effort there.", choices=SOURCES,
+              read_only=True),
+    *table_of(ResidualSettings), *friction_rows("The model has"),
+)
 
 
 class ResidualMonitor:

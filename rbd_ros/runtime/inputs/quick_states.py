@@ -11,10 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.steady import cycle_kernel as at
-from .joint_state_bytes import Layout
+from .joint_state_bytes import Layout, Words
 from .plausibility import Known, Plausibility
 
 Array = NDArray[np.float64]
+
+
+def message_memory(layout: Layout, data: bytes,
+                   indices: NDArray[np.intp]) -> tuple[Words, Words, Array, memoryview]:
+    """Integers I of `cycle_kernel` for messages of this layout, and the memory of one: as words, numbers, and bytes."""
+    words, mask = layout.words(data)
+    whole = np.concatenate([np.zeros(at.HEAD, np.int64), indices, words, mask])
+    whole[at.WORDS] = len(words)
+    whole[at.POSITION], whole[at.VELOCITY], whole[at.EFFORT] = layout.places()
+    message = bytearray(words.tobytes())
+    return (whole, np.frombuffer(message, np.int64), np.frombuffer(message),
+            memoryview(message)[4:4 + layout.length])
 
 
 class QuickStates:
@@ -55,17 +67,12 @@ class QuickStates:
 
     def prepare(self, layout: Layout, data: bytes, indices: NDArray[np.intp]) -> None:
         """Prepare for messages like this one, of a complete layout. indices: of the joints in the message."""
-        self._last, last, places = None, self._check.last, layout.places()
+        self._last, last = None, self._check.last
         if last is None or last.time_ns == 0 or np.isnan(last.v).any():
             return
         if layout is not self._layout or not np.array_equal(indices, self._whole[at.HEAD:at.HEAD + self._count]):
-            words, mask = layout.words(data)
-            self._whole = np.concatenate([np.zeros(at.HEAD, np.int64), indices, words, mask])
-            self._whole[at.WORDS], self._whole[at.COUNT] = len(words), self._count
-            self._whole[at.POSITION], self._whole[at.VELOCITY] = places[:2]
-            message = bytearray(words.tobytes())
-            self._words, self._doubles = np.frombuffer(message, np.int64), np.frombuffer(message)
-            self._bytes, self._layout = memoryview(message)[4:4 + layout.length], layout
+            self._whole, self._words, self._doubles, self._bytes = message_memory(layout, data, indices)
+            self._whole[at.COUNT], self._layout = self._count, layout
         bounds = self._check.bounds
         self._bound = bounds[0]
         self._constants[at.SCALARS:].reshape(at.LIMITS, -1)[:3] = bounds

@@ -9,42 +9,32 @@ The state is the present wrench and the time of its last update, so the wrench c
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.model.robot_model import RobotModel
-from ..parameters import Parameter, Table
+from ..parameters import parameter
 from .joint_map import total_wrenches
 from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
-WRENCH_TABLE: Table = (
-    Parameter("wrench_timeout", "number", 0.1, "Age at which external wrenches expire, s; 0: never.", lower=0.0,
-              upper=1e6),
-    Parameter("wrench_limits.force", "number", 500.0, "External force on a body above which a message is rejected, N.",
-              lower=1e-6, upper=1e9),
-    Parameter("wrench_limits.moment", "number", 100.0, "External moment on a body above which a message is rejected, "
-              "N m.", lower=1e-6, upper=1e9),
-    Parameter("wrench_limits.rate", "number", 10.0, "Fastest change of the force and moment that are used, in their "
-              "limits per second.", lower=1e-3),
-)
 
 
-class WrenchSettings(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class WrenchSettings:
     """Validated parameters in s, N, N m and 1/s."""
 
-    timeout: float
-    force: float
-    moment: float
-    rate: float
-
-    @staticmethod
-    def from_values(values: Mapping[str, Any]) -> WrenchSettings:
-        """Settings of validated parameters by name."""
-        return WrenchSettings(*(values[row.name] for row in WRENCH_TABLE))
+    timeout: float = parameter(0.1, "Age at which external wrenches expire, s; 0: never.", name="wrench_timeout",
+                               lower=0.0, upper=1e6)
+    force: float = parameter(500.0, "External force on a body above which a message is rejected, N.",
+                             name="wrench_limits.force", lower=1e-6, upper=1e9)
+    moment: float = parameter(100.0, "External moment on a body above which a message is rejected, N m.",
+                              name="wrench_limits.moment", lower=1e-6, upper=1e9)
+    rate: float = parameter(10.0, "Fastest change of the force and moment that are used, in their limits per second.",
+                            name="wrench_limits.rate", lower=1e-3)
 
 
 class WrenchInput:

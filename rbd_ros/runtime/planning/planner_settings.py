@@ -15,14 +15,14 @@ from ...core.motion.position_limits import limits as position_limits
 from ...core.motion.splines import MOST_POINTS
 from ..control.torque_settings import EFFORT_LIMITS, VELOCITY_CUTOFF, effort_limits
 from ..friction_terms import FrictionTerms, friction_rows
-from ..parameters import Parameter, Table, per_joint, validate
+from ..parameters import Parameter, Table, parameter, per_joint, setting, table_of, taken, validate
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 
 Array = NDArray[np.float64]
 
-PLANNER_TABLE: Table = (
+MODEL_AND_LIMITS: Table = (    # what models and limits are made of
     *ROBOT_TABLE, joints_row("all lists with one entry per joint in the parameters"), *PAYLOAD_TABLE, *EFFORT_LIMITS,
-    *friction_rows("Plan with"), VELOCITY_CUTOFF,
+    *friction_rows("Plan with"),
     Parameter("effort_limits.scaling", "numbers", (1.0,), "Share of the effort limits that a motion may use; the rest "
               "is left to feedback.", lower=1e-3, upper=1.0),
     Parameter("velocity_limits.scaling", "numbers", (1.0,), "Share of the description's velocity limits that a motion "
@@ -31,19 +31,6 @@ PLANNER_TABLE: Table = (
     Parameter("jerk_limits", "numbers", (np.inf,), "Limit of the jerk, rad/s³ or m/s³.", lower=1e-6),
     Parameter("passive_joints", "strings", (), "Joints without motors: motions need no effort of them, nor have "
               "trajectories."),
-    Parameter("sample_period", "number", 0.01, "Time between the points of an answer whose request leaves it open, s.",
-              lower=1e-3, upper=1.0),
-    Parameter("time_limit", "number", 5.0, "Longest search, s.", lower=0.01, upper=600.0),
-    Parameter("starts", "number", 1.0, "Number of first guesses, the best of whose motions is the answer: each takes "
-              "as long as one search. Where no motion is good, up to 3 are tried in any case.", lower=1.0, upper=100.0),
-    Parameter("memory_limit", "number", 1024.0, "Memory that a search may take, MiB; it ends with an error beyond it.",
-              lower=16.0),
-    Parameter("waypoint_limit", "number", 100.0, "Number of waypoints above which a request is refused unread.",
-              lower=0.0, upper=MOST_POINTS / 3),
-    Parameter("state_timeout", "number", 0.5, "Age of the latest joint state at which requests that start at the "
-              "present state fail, s.", lower=1e-3, upper=1e6),
-    Parameter("rest_velocity", "number", 0.05, "Such a request fails if a joint is faster: motions start at rest. "
-              "rad/s or m/s.", lower=0.0),
 )
 
 
@@ -55,15 +42,22 @@ class PlannerSettings:
     model: RobotModel
     limits: MotionLimits
     smoothing: float
-    sample_period: float
-    time_limit: float
-    state_timeout: float
-    rest_velocity: float
-    velocity_cutoff: float
-    memory_limit: float = np.inf    # MiB
-    most_waypoints: float = np.inf
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
-    starts: int = 1
+    sample_period: float = parameter(0.01, "Time between the points of an answer whose request leaves it open, s.",
+                                     lower=1e-3, upper=1.0)
+    time_limit: float = parameter(5.0, "Longest search, s.", lower=0.01, upper=600.0)
+    starts: int = parameter(1.0, "Number of first guesses, the best of whose motions is the answer: each takes as long "
+                            "as one search. Where no motion is good, up to 3 are tried in any case.", lower=1.0,
+                            upper=100.0)
+    memory_limit: float = parameter(1024.0, "Memory that a search may take, MiB; it ends with an error beyond it.",
+                                    lower=16.0)
+    most_waypoints: float = parameter(100.0, "Number of waypoints above which a request is refused unread.",
+                                      name="waypoint_limit", lower=0.0, upper=MOST_POINTS / 3)
+    state_timeout: float = parameter(0.5, "Age of the latest joint state at which requests that start at the present "
+                                     "state fail, s.", lower=1e-3, upper=1e6)
+    rest_velocity: float = parameter(0.05, "Such a request fails if a joint is faster: motions start at rest. rad/s or "
+                                     "m/s.", lower=0.0)
+    velocity_cutoff: float = setting(VELOCITY_CUTOFF)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> PlannerSettings:
@@ -85,11 +79,11 @@ class PlannerSettings:
             effort=effort_limits(values, model, order) * of("effort_limits.scaling"))
         return PlannerSettings(
             unloaded=unloaded, model=loaded(unloaded, values), limits=limits, smoothing=friction.smoothing,
-            sample_period=values["sample_period"], time_limit=values["time_limit"],
-            state_timeout=values["state_timeout"], rest_velocity=values["rest_velocity"],
-            velocity_cutoff=values["velocity_cutoff"], memory_limit=values["memory_limit"],
-            most_waypoints=values["waypoint_limit"], actuated=_actuated(values["passive_joints"], model),
-            starts=int(values["starts"]))
+            actuated=_actuated(values["passive_joints"], model),
+            **taken(PlannerSettings, values) | {"starts": int(values["starts"])})
+
+
+PLANNER_TABLE: Table = (*MODEL_AND_LIMITS, *table_of(PlannerSettings))
 
 
 def _actuated(passive: tuple[str, ...], model: RobotModel) -> tuple[str, ...] | None:

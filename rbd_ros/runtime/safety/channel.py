@@ -1,6 +1,7 @@
 """One output of the safety filter: its settings, limits, fallback and last effort."""
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..parameters import parameter
 from .fade import Fade, mix
 from .limiter import Limiter
 
@@ -19,13 +21,22 @@ class SafetySettings:
     """Limits (nv,) in N m or N and per second, inf for none; times in s. rate_limit: `Channel.emit`."""
 
     effort_limit: Array
-    rate_limit: Array
-    fallback: Array
-    state_timeout: float = 0.05
-    hold: float = 0.5
-    fallback_ramp: float = 1.0
-    ramp_in: float = 0.5
-    ramp_out: float = 0.5
+    rate_limit: Array = parameter((math.inf,), "Rate limit of what references, ramps and fades change in the effort, N "
+                                  "m/s or N/s; the response to the state is not held back.", name="effort_limits.rate",
+                                  lower=1e-3)
+    state_timeout: float = parameter(0.05, "Age of the last joint state at which the safe output begins, s.",
+                                     lower=1e-3, upper=10.0)
+    ramp_in: float = parameter(0.5, "Time from the safe output to the command after activation, and to the new command "
+                               "after a change of parameters or when a stream begins elsewhere, s.", lower=0.0,
+                               upper=60.0)
+    ramp_out: float = parameter(0.5, "Time from the command to the safe output at deactivation and at the end, s.",
+                                lower=0.0, upper=60.0)
+    hold: float = parameter(0.5, "How long the safe effort of the last state is held after states stop, s.",
+                            name="safe_output.hold", lower=0.0, upper=1e6)
+    fallback_ramp: float = parameter(1.0, "Duration of the ramp to the fallback after that, s.",
+                                     name="safe_output.fallback_ramp", lower=0.0, upper=1e6)
+    fallback: Array = parameter((0.0,), "Effort that is published for ever after that, N m or N.",
+                                name="safe_output.fallback", lower=-1e9, upper=1e9)
 
 
 class Channel:

@@ -6,13 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import RbdError, unknown_name
 from ...core.model.files.yaml_text import read_yaml
 from ...core.model.samples import sample_names
-from ..cosimulation.lockstep import receipt_services
+from ..cosimulation.lockstep import LOCKSTEP_TABLE, receipt_services
+from ..cosimulation.mujoco_settings import MUJOCO_TABLE
+from ..cosimulation.residual import RESIDUAL_TABLE
+from ..parameters import Table, select, validate
+from ..plant.simulator_settings import SIMULATOR_TABLE
 from ..wrench_sensors import sensor_topic
 
 Values = Mapping[str, Any]
@@ -59,10 +64,6 @@ SURROUNDINGS = ("~/external_wrenches",)
 STOP = "~/emergency_stop"
 
 
-def _of(values: Values, name: str, default: Any) -> Any:
-    return values.get(name, default)
-
-
 def _many(values: Values, name: str) -> list[str]:
     """A list of strings, without empty ones."""
     listed = values.get(name, ())
@@ -78,14 +79,14 @@ def _sensors(values: Values) -> list[str]:
 
 
 ADAPTERS: dict[str, Callable[[Values], Rights]] = {
-    "forward_command": lambda v: rights(publish=[f"{_of(v, 'forward_command.controller', 'effort_controller')}"
+    "forward_command": lambda v: rights(publish=[f"{v.get('forward_command.controller', 'effort_controller')}"
                                                  "/commands"]),
-    "jtc": lambda v: rights(publish=[f"{_of(v, 'jtc.controller', 'joint_trajectory_controller')}/joint_trajectory"]),
-    "joint_state": lambda v: rights(publish=[_of(v, "joint_state.topic", "~/effort_commands")]),
-    "multi_dof": lambda v: rights(publish=[f"{_of(v, 'multi_dof.controller', 'pid_controller')}/reference"]),
-    "joint_command": lambda v: rights(publish=[_of(v, "joint_command.topic", "robot_joint_commands/effort")]),
-    "lbr": lambda v: rights(publish=[_of(v, "lbr.command_topic", "command/torque")],
-                            subscribe=[_of(v, "lbr.state_topic", "state")]),
+    "jtc": lambda v: rights(publish=[f"{v.get('jtc.controller', 'joint_trajectory_controller')}/joint_trajectory"]),
+    "joint_state": lambda v: rights(publish=[v.get("joint_state.topic", "~/effort_commands")]),
+    "multi_dof": lambda v: rights(publish=[f"{v.get('multi_dof.controller', 'pid_controller')}/reference"]),
+    "joint_command": lambda v: rights(publish=[v.get("joint_command.topic", "robot_joint_commands/effort")]),
+    "lbr": lambda v: rights(publish=[v.get("lbr.command_topic", "command/torque")],
+                            subscribe=[v.get("lbr.state_topic", "state")]),
 }
 
 
@@ -119,47 +120,33 @@ def _exerted(values: Values) -> list[str]:
             if isinstance(tree, Mapping) and tree.get(section)]
 
 
-def _plant(values: Values, clock: bool = False) -> Rights:
+def _plant(table: Table, values: Values) -> Rights:
+    values = validate(table, select(table, values))
     return MODEL | rights(
-        publish=["joint_states", *(["/clock"] if _of(values, "publish_clock", clock) else []), *_sensors(values),
+        publish=["joint_states", *(["/clock"] if values["publish_clock"] else []), *_sensors(values),
                  *_exerted(values), *(["motor_states"] if values.get("actuation_file") else [])],
-        subscribe=["~/commands", "~/effort_commands", *SURROUNDINGS, *_received(values, "")],
+        subscribe=["~/commands", "~/effort_commands", *SURROUNDINGS, *_commands(values)],
         reply=["~/reset", "~/pause", "~/step"])
 
 
-def _forces(values: Values) -> list[str]:
-    """Topics of a bridge to Gazebo."""
-    model = values.get("bridge_model")
-    if model and not _many(values, "joints"):
-        raise RbdError("parameter 'bridge_model' makes a topic per joint: list them in parameter 'joints'")
-    return [f"/model/{model}/joint/{name}/cmd_force" for name in _many(values, "joints")] if model else []
-
-
-def _received(values: Values, default: str) -> list[str]:
-    """Topic of a forward_command_controller."""
-    controller = _of(values, "controller", default)
-    return [f"{controller}/commands"] if controller else []
-
-
 def _commands(values: Values) -> list[str]:
-    return _forces(values) + _received(values, "effort_controller")
-
-
-def _mujoco_plant(values: Values) -> Rights:
-    return _plant(values, clock=True) | rights(subscribe=_commands(values))
+    """Topics of a forward_command_controller and of a bridge to Gazebo."""
+    model, controller = values.get("bridge_model"), values["controller"]
+    if model and not values["joints"]:
+        raise RbdError("parameter 'bridge_model' makes a topic per joint: list them in parameter 'joints'")
+    return ([f"{controller}/commands"] if controller else []) + (
+        [f"/model/{model}/joint/{name}/cmd_force" for name in values["joints"]] if model else [])
 
 
 def _lockstep(values: Values) -> Rights:
-    plant, world = _of(values, "plant", "mujoco_plant"), _of(values, "world", "default")
-    steppers = {"rbd": [f"{plant}/step", f"{plant}/reset"], "gazebo": [f"/world/{world}/control"],
+    values = validate(LOCKSTEP_TABLE, select(LOCKSTEP_TABLE, values))
+    plant, stepper = values["plant"], values["stepper"]
+    steppers = {"rbd": [f"{plant}/step", f"{plant}/reset"], "gazebo": [f"/world/{values['world']}/control"],
                 "simulation_interfaces": [f"{plant}/step_simulation"], "none": []}
-    stepper = _of(values, "stepper", "rbd")
-    receipts = () if stepper == "none" else receipt_services(
-        _of(values, "controller", "effort_controller"), _many(values, "receivers"))
+    receipts = () if stepper == "none" else receipt_services(values["controller"], values["receivers"])
     return NODE | rights(
         publish=["~/effort", *_commands(values)], request=[*steppers[stepper], *receipts],
-        subscribe=["joint_states", _of(values, "effort_topic", "feedforward/effort"),
-                   *_topic(values, "activity_topic")])
+        subscribe=["joint_states", values["effort_topic"], *_topic(values, "activity_topic")])
 
 
 TABLE: dict[str, Callable[[Values], Rights]] = {
@@ -171,11 +158,11 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
                                                     execute=["~/plan_motion"]),
     "dynamics_server": lambda values: MODEL | rights(subscribe=["joint_states", *_topic(values, "odometry")],
                                                      reply=SERVICES),
-    "simulator": _plant,
-    "mujoco_plant": _mujoco_plant,
+    "simulator": partial(_plant, SIMULATOR_TABLE),
+    "mujoco_plant": partial(_plant, MUJOCO_TABLE),
     "lockstep": _lockstep,
     "residual": lambda values: MODEL | rights(publish=["~/residual"], subscribe=[
-        "joint_states", _of(values, "effort_topic", "feedforward/effort")]),
+        "joint_states", validate(RESIDUAL_TABLE, select(RESIDUAL_TABLE, values))["effort_topic"]]),
 }
 
 

@@ -12,29 +12,9 @@ from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
 from ...core.model.samples import constraints_from, contacts_from
 from ..control.torque_settings import VELOCITY_CUTOFF
-from ..parameters import Parameter, Table, validate
+from ..parameters import Parameter, Table, parameter, setting, table_of, taken, validate
 from ..robot import ROBOT_TABLE, load_model
-from ..world.odometry import ODOMETRY_TABLE
-
-SERVER_TABLE: Table = (
-    *ROBOT_TABLE, VELOCITY_CUTOFF,
-    Parameter("joints", "strings", (), "Order of the list rotor_inertia. Empty: the order of the model, as in all "
-              "answers.", read_only=True),
-    Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests give its "
-              "pose and twist.", choices=("fixed", "floating"), read_only=True),
-    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
-              "sample robot, for service constrained_dynamics; unilateral and compliant contacts are the simulator's. "
-              "Empty: none.", read_only=True),
-    Parameter("constraint_tolerance", "number", 1e-3, "Largest violation of the constraints by the state of a request "
-              "for constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
-    Parameter("friction", "bool", False, "Whether services count the joints' friction where a request does not say, "
-              "viscous and Coulomb as the description has it."),
-    Parameter("friction.smoothing", "number", SMOOTHING, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s "
-              "or m/s. Derivatives grow with 1/s.", lower=1e-6, upper=100.0),
-    *ODOMETRY_TABLE,
-    Parameter("state_timeout", "number", 0.5, "Age of the latest joint state at which requests for the present state "
-              "fail, s.", lower=1e-3, upper=1e6),
-)
+from ..world.odometry import ODOMETRY, ODOMETRY_TIMEOUT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +22,18 @@ class ServerSettings:
     """Validated parameters."""
 
     constraints: ConstraintSet
-    constraint_tolerance: float
-    friction: bool
-    smoothing: float
-    odometry: str
-    odometry_timeout: float
-    state_timeout: float
-    velocity_cutoff: float
     contacts: tuple[str, ...] = ()    # names of unilateral and compliant contacts, unsupported by services
+    constraint_tolerance: float = parameter(1e-3, "Largest violation of the constraints by the state of a request for "
+                                            "constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3)
+    friction: bool = parameter(False, "Whether services count the joints' friction where a request does not say, "
+                               "viscous and Coulomb as the description has it.")
+    smoothing: float = parameter(SMOOTHING, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s or m/s. "
+                                 "Derivatives grow with 1/s.", name="friction.smoothing", lower=1e-6, upper=100.0)
+    odometry: str = setting(ODOMETRY)
+    odometry_timeout: float = setting(ODOMETRY_TIMEOUT)
+    state_timeout: float = parameter(0.5, "Age of the latest joint state at which requests for the present state fail, "
+                                     "s.", lower=1e-3, upper=1e6)
+    velocity_cutoff: float = setting(VELOCITY_CUTOFF)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ServerSettings:
@@ -59,11 +43,21 @@ class ServerSettings:
             raise RbdError("parameter 'odometry' is for a base that moves: expected 'root' floating")
         return ServerSettings(
             constraints=constraints_from(values["constraints_file"], model),
-            constraint_tolerance=values["constraint_tolerance"], friction=values["friction"],
-            smoothing=values["friction.smoothing"], odometry=values["odometry"],
-            odometry_timeout=values["odometry_timeout"], state_timeout=values["state_timeout"],
-            velocity_cutoff=values["velocity_cutoff"],
-            contacts=tuple(contact.name for contact in contacts_from(values["constraints_file"], model)))
+            contacts=tuple(contact.name for contact in contacts_from(values["constraints_file"], model)),
+            **taken(ServerSettings, values))
+
+
+SERVER_TABLE: Table = (
+    *ROBOT_TABLE,
+    Parameter("joints", "strings", (), "Order of the list rotor_inertia. Empty: the order of the model, as in all "
+              "answers.", read_only=True),
+    Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests give its "
+              "pose and twist.", choices=("fixed", "floating"), read_only=True),
+    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
+              "sample robot, for service constrained_dynamics; unilateral and compliant contacts are the simulator's. "
+              "Empty: none.", read_only=True),
+    *table_of(ServerSettings),
+)
 
 
 def load_server_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:

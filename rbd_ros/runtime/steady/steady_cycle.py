@@ -24,6 +24,7 @@ from ...core.motion.trajectory import Reference, Trajectory
 from ...core.steady import cycle_kernel as at
 from ..inputs.joint_state_bytes import Layout
 from ..inputs.plausibility import Known
+from ..inputs.quick_states import message_memory
 from ..safety import Command, SafetySettings
 from ..control.following import FollowingController, FollowingLaws
 from ..control.loop_rate import Transit
@@ -152,7 +153,8 @@ class SteadyCycle(ABC, Generic[F]):
         if layout is None or indices is None or not layout.complete:
             return
         if layout is not self._layout or not np.array_equal(indices, self._whole[at.HEAD:at.HEAD + self._nv]):
-            self._learn(layout, data, indices)
+            self._whole, self._words, self._doubles, self._bytes = message_memory(layout, data, indices)
+            self._layout, self._laws = layout, None
         if laws is not self._laws or safety.settings is not self._settings:
             self._settle(laws)
         self._states[at.Q], self._states[at.V] = state.q, state.v
@@ -162,17 +164,6 @@ class SteadyCycle(ABC, Generic[F]):
         reference = laws.reference
         if reference is controller.reference and not reference.waits and self._follow(laws):
             self._q = state.q
-
-    def _learn(self, layout: Layout, data: bytes, indices: NDArray[np.intp]) -> None:
-        """Prepare for the message layout of a driver."""
-        words, mask = layout.words(data)
-        buffer = self._whole = np.concatenate([np.zeros(at.HEAD, np.int64), indices, words, mask])
-        buffer[at.WORDS] = len(words)
-        buffer[at.POSITION], buffer[at.VELOCITY], buffer[at.EFFORT] = layout.places()
-        message = bytearray(words.tobytes())
-        self._words, self._doubles = np.frombuffer(message, np.int64), np.frombuffer(message)
-        self._bytes = memoryview(message)[4:4 + layout.length]
-        self._layout, self._laws = layout, None
 
     def _settle(self, laws: F) -> None:
         """Prepare for these laws and the present settings."""

@@ -15,7 +15,7 @@ from ...core.errors import RbdError
 from ...core.motion.continuity import BRAKING, GROWTH, WITHIN
 from ..inputs.finite import HUGE
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
-from ..parameters import Parameter, Table
+from ..parameters import Parameter
 from .frames import unit_quaternion
 
 Array = NDArray[np.float64]
@@ -23,11 +23,10 @@ STEADY, SLACK = 1.0, 0.02    # rad/s, rad: allowed turn beyond the angular veloc
 FASTEST = 10.0               # rad/s: larger angular velocities are rejected
 SHORTEST = 1e-3              # s: shortest interval of stamps for a velocity
 
-ODOMETRY_TABLE: Table = (
-    Parameter("odometry", "string", "", "Topic of nav_msgs/Odometry that says where the root link is, how it is turned "
-              "and how it moves. Empty: none.", read_only=True),
-    Parameter("odometry_timeout", "number", 0.2, "Age at which odometry no longer counts, s.", lower=1e-3, upper=10.0),
-)
+ODOMETRY = Parameter("odometry", "string", "", "Topic of nav_msgs/Odometry that says where the root link is, how it is "
+                     "turned and how it moves. Empty: none.", read_only=True)
+ODOMETRY_TIMEOUT = Parameter("odometry_timeout", "number", 0.2, "Age at which odometry no longer counts, s.",
+                             lower=1e-3, upper=10.0)
 
 
 class Odometry(NamedTuple):

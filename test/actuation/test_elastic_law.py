@@ -8,7 +8,7 @@ from actuation.torques import Wave
 import rbd_ros as rbd
 from rbd_ros.cli.demo_motion import M_AMPLITUDE, M_FREQUENCY
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
-from rbd_ros.runtime.control.elastic_law import (
+from rbd_ros.core.actuation.elastic_law import (
     ElasticLaw, ElasticLawSettings, ElasticState, ahead, without_fast_dampers,
 )
 

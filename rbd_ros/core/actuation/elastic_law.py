@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...core.actuation.actuation import Actuation, SeriesDrive
-from ...core.actuation.damped_deflection import DampedDeflection
-from ...core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
-from ...core.actuation.motor_reference import MotorReference, flat_motors, link_efforts, motor_reference
-from ...core.actuation.poles import FeedbackGains
-from ...core.actuation.spring_motion import Motion
-from ...core.errors import RbdError, shown, unknown_name
-from ...core.model.inertia import Array
-from ...core.model.scalars import positive
-from ...core.model.state import real
+from ..errors import RbdError, shown, unknown_name
+from ..model.inertia import Array
+from ..model.scalars import positive
+from ..model.state import real
+from .actuation import Actuation, SeriesDrive
+from .damped_deflection import DampedDeflection
+from .feedback_linearization import FeedbackLinearization, feedback_linearization
+from .motor_reference import MotorReference, flat_motors, link_efforts, motor_reference
+from .poles import FeedbackGains
+from .spring_motion import Motion
 
 Rows = Any    # five arrays (nv,): q, v, a, jerk, snap; or an array (5, nv)
 MODES = ("feed_forward", "feed_forward_pd", "feedback_linearization")
