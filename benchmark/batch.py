@@ -12,9 +12,8 @@ import rbd_ros as rbd
 
 def simulated(model: rbd.RobotModel, _: int, random: np.random.Generator) -> bytes:
     """The state after 1 s at 1 kHz, from a random start, held by gravity's torque at the start."""
-    simulator = rbd.Simulator(model, q=model.random_configuration(random), limits=False)
-    simulator.step(rbd.gravity_effort(model, simulator.q), 1000)
-    return simulator.q.tobytes()
+    start = model.random_configuration(random)
+    return rbd.simulate(model, start, efforts=rbd.gravity_effort(model, start), n=1000, limits=False).q[-1].tobytes()
 
 
 def run(quick: bool = False) -> dict[str, Any]:

@@ -37,15 +37,26 @@ def run(quick: bool = False) -> dict[str, Any]:
             rows.append([kind, name, f"{ours:.2f}", f"{peer} {other:.2f}", f"{ours / other:.2f}"])
     table("Simulation: sample iiwa, 1 ms, µs per step", ["joints", "integrator", "ours", "MuJoCo", "ratio"], rows)
     found |= _contacts(9 if quick else 25)
-    count = 500 if quick else 10_000
+    return found | _many(arm, 500 if quick else 10_000)
+
+
+def _many(arm: rbd.RobotModel, count: int) -> dict[str, float]:
+    """Simulations of 1 s under a PD law, of an arm with rotors and of the same, specialised: wall and processor time.
+    """
+    arm = arm.with_(armature=0.1)
     q = START + 0.1 * np.random.default_rng(1).standard_normal((count, arm.nq))
-    spent = {}
-    for threads in (1, 2):
-        begin = time.perf_counter()
-        rbd.simulate(arm, q, step=STEP, n=1000, integrator="semi_implicit", limits=False, threads=threads)
-        spent[threads] = found[f"{count} simulations of 1 s, threads: {threads}"] = time.perf_counter() - begin
-    table(f"{count} simulations of 1 s, semi_implicit, free: s", ["threads", "seconds", "times as fast as one"],
-          [[str(threads), f"{each:.2f}", f"{spent[1] / each:.2f}"] for threads, each in spent.items()])
+    law = rbd.PDLaw(100.0, 10.0, START, effort=rbd.gravity_effort(arm, START))
+    found, rows = {}, []
+    for kind, model in (("ordinary", arm), ("specialised", rbd.specialize(arm))):
+        rbd.simulate(model, q[:1], efforts=law, integrator="semi_implicit", limits=False)    # kernels
+        for threads in (1, 2):
+            wall, processor = time.perf_counter(), time.process_time()
+            rbd.simulate(model, q, efforts=law, step=STEP, n=1000, integrator="semi_implicit", limits=False,
+                         threads=threads)
+            wall, processor = time.perf_counter() - wall, time.process_time() - processor
+            found[f"{count} simulations of 1 s, {kind}, threads: {threads}"] = wall
+            rows.append([kind, str(threads), f"{wall:.2f}", f"{processor:.2f}"])
+    table(f"{count} simulations of 1 s, semi_implicit, PD law: s", ["model", "threads", "wall", "processor"], rows)
     return found
 
 

@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from .core.motion.time_optimal import TimedPath, time_optimal
     from .core.simulation.contact.records import ContactState
     from .core.simulation.elastic_simulator import ElasticSimulator
+    from .core.simulation.pd_law import PDLaw
     from .core.simulation.simulate import Motions, simulate
     from .core.simulation.simulator import Simulator
     from .core.specialize.c_source import c_source
@@ -129,8 +130,8 @@ __all__ = [
     "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction",
     "Hybrid", "HybridDerivatives", "HybridDirectional", "Identification", "Inertia", "InverseDerivatives",
     "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motions",
-    "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion", "Plane", "PlaneLimit", "Point", "Primitive",
-    "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact",
+    "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PDLaw", "Plane", "PlaneLimit", "Point",
+    "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact",
     "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SingularMassMatrix", "SlidingContact",
     "Solutions", "SpecializedModel", "Sphere", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath",
     "Torus", "Transmission", "UnilateralContact", "Usage", "UserConstraint", "VariableDrive", "anchored",
@@ -244,6 +245,7 @@ _LATER = {
     "time_optimal": "core.motion.time_optimal",
     "ContactState": "core.simulation.contact.records",
     "ElasticSimulator": "core.simulation.elastic_simulator",
+    "PDLaw": "core.simulation.pd_law",
     "Motions": "core.simulation.simulate",
     "simulate": "core.simulation.simulate",
     "Simulator": "core.simulation.simulator",

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,8 @@ from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.inertia import Inertia
 from ...core.model.robot_model import RobotModel
-from ...core.simulation.simulator import Simulator
+from ...core.simulation.pd_law import PDLaw
+from ...core.simulation.simulate import simulate
 from ..demo_motion import Scenario
 
 Array = NDArray[np.float64]
@@ -80,7 +80,7 @@ def _scaled(model: RobotModel, factors: Array) -> RobotModel:
     return RobotModel.from_description(dataclasses.replace(model.description, links=links))
 
 
-def _errors(setup: Setup, law: str, robot: RobotModel, delay: float, noise: Array) -> tuple[float, float]:
+def _errors(setup: Setup, kind: str, robot: RobotModel, delay: float, noise: Array) -> tuple[float, float]:
     """Root mean square and largest error of one motion."""
     scenario, ticks = setup.scenario, len(noise)
     per_tick = math.ceil(PLANT_RATE / setup.rate)
@@ -88,23 +88,17 @@ def _errors(setup: Setup, law: str, robot: RobotModel, delay: float, noise: Arra
     t = np.arange(ticks) / setup.rate
     q, v, a = (getattr(scenario.motion, name)(t) for name in ("position", "velocity", "acceleration"))
     feedforward = np.zeros_like(q)
-    if law == "pd + gravity":
+    if kind == "pd + gravity":
         feedforward = gravity_effort(setup.model, q)
-    elif law == "full feed-forward":
+    elif kind == "full feed-forward":
         feedforward = inverse_dynamics(setup.model, q, v, a) + friction_effort(setup.model, v)
-    start = gravity_effort(setup.model, q[0]) if law != "pd" else np.zeros(robot.nv)
-    late = round(delay / step)    # plant steps until a torque acts
-    coming: deque[Array] = deque([start] * late)
-    plant = Simulator(robot, step=step, limits=False, q=q[0], v=v[0])
-    error = np.empty_like(q)
-    for k in range(ticks):
-        error[k] = q[k] - plant.q
-        effort = (feedforward[k] + scenario.kp * (error[k] - noise[k, 0])
-                  + scenario.kd * (v[k] - plant.v - noise[k, 1]))
-        try:
-            for _ in range(per_tick):
-                coming.append(effort)
-                plant.step(coming.popleft())
-        except RbdError:    # diverged
-            return math.inf, math.inf
+    at_step = np.arange(ticks * per_tick) // per_tick
+    law = PDLaw(scenario.kp, scenario.kd, (q - noise[:, 0])[at_step], (v - noise[:, 1])[at_step], feedforward[at_step],
+                period=per_tick, delay=round(delay / step),
+                initial=None if kind == "pd" else gravity_effort(setup.model, q[0]))
+    try:
+        plant = simulate(robot, q[0], v[0], law, step, ticks * per_tick, stride=per_tick, limits=False)
+    except RbdError:    # diverged
+        return math.inf, math.inf
+    error = q - plant.q[:-1]
     return float(np.sqrt(np.mean(error**2))), float(np.abs(error).max())

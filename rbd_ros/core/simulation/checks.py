@@ -63,12 +63,17 @@ class Checks(ABC):
                         f"{self.step_size:g} s may help")
 
     def _check_damping(self, q: Array) -> None:
-        rate = self.step_size * self.model.damping * np.diag(inverse_mass_matrix(self.model, q))
+        rate = self._damping_rates(q)
         if rate.size and rate.max() > 1.0:
             i = int(np.argmax(rate))
             raise RbdError(f"damping {self.model.damping[i]:g} of joint '{self._owner(i, 'v')}' is too stiff for rk4 "
                            f"with step {self.step_size:g} s: use at most {self.step_size / rate[i]:.1e} s, or "
                            "the integrator variational")
+
+    def _damping_rates(self, q: Array) -> Array:
+        """Decay by damping in a step, (nv,) or (N, nv): more than 1 is too stiff for rk4."""
+        diagonal = np.diagonal(inverse_mass_matrix(self.model, q), axis1=-2, axis2=-1)
+        return np.asarray(self.step_size * self.model.damping * diagonal)
 
     def _owner(self, index: int, kind: str) -> str:
         starts = [(joint.idx_q if kind == "q" else joint.idx_v, joint.name) for joint in self.model.joints]

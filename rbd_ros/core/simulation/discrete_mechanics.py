@@ -30,6 +30,7 @@ from .impulses import boxed
 from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
 from .linear_equations import inverted, solve_symmetric, solved_for, symmetric_inverse, times
 from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
+from .pd_law import command
 
 ITERATIONS = 60      # largest number of iterations per step; typically six
 CLOSE = 1e-9         # relative change below which a stalled iteration has converged to rounding
@@ -304,20 +305,28 @@ def variational_step(B, q, v, p, frame, known, effort, wrench, damping, gravity,
     return True
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, :, ::1], "
-       "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64, int64)", nogil=True)
-def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, joints, h, steps):
-    """Advance q, v in place by at most `steps` variational steps of h (s); returns the number made: it returns before a
-    step that has no solution or is not finite.
+@routine
+def variational(B, q, v, p, frame, known, efforts, law, wrench, damping, gravity, joints, h, first, last):
+    """Advance q, v in place by variational steps `first` … `last` − 1 of h (s); returns the step before which it stops,
+    as it has no solution or is not finite, or `last`.
 
-    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts (1 or steps, k, nv), of which the first
-    of each step is taken. wrench: in node frames, or empty. gravity: that of a frame at the centre of mass. joints
-    (ROWS, nv): see `joint_data`.
+    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts, law: as of `command`. wrench: in node
+    frames, or empty. gravity: that of a frame at the centre of mass. joints (ROWS, nv): see `joint_data`.
     """
     n = size_v(B)
     space = np.empty((4, n, n)), np.empty((n, n)), np.zeros((15, n)), np.empty((2, q.shape[0])), np.empty((2, 9))
-    for s in range(steps):
-        if not variational_step(B, q, v, p, frame, known or s > 0, efforts[min(s, efforts.shape[0] - 1), 0], wrench,
-                                damping, gravity, joints, h, space):
+    effort = np.empty(n)
+    for s in range(first, last):
+        command(B, q, v, efforts, law, s, effort)
+        if not variational_step(B, q, v, p, frame, known or s > first, effort, wrench, damping, gravity, joints, h,
+                                space):
             return s
-    return steps
+    return last
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, :, ::1], "
+       "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64, int64)", nogil=True)
+def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, joints, h, steps):
+    """At most `steps` steps of `variational` without a law; returns the number made."""
+    law = (joints[:0], joints[:0], 1, joints[:0])
+    return variational(B, q, v, p, frame, known, efforts, law, wrench, damping, gravity, joints, h, 0, steps)

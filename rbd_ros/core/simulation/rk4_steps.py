@@ -21,6 +21,7 @@ from .joint_data import (
     BREAKAWAY, BRAKES, DAMPING, LOWER, POSITION, UPPER, any_fast, dry_friction, effort_at, finite,
 )
 from .linear_equations import inverse_of_symmetric
+from .pd_law import command
 from .semi_implicit_steps import moved
 
 CLOSE = 1e-4      # relative distance of events below which they may repeat without end
@@ -249,24 +250,37 @@ def pass_event(B, q, v, effort, joints, mode, held, wrench, W, excess, released)
             released[i] = -1.0 if taken[i] - tau[i] > mode[MOST, i] else 1.0
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
-       "int64)", nogil=True)
-def rk4_steps(B, q, v, efforts, wrench, joints, h, steps):
-    """Advance q, v in place by at most `steps` steps; returns the number made, or −1 − that number before a step whose
-    events have no end. B: of the model; other arguments as of `semi_implicit_steps`.
+@routine
+def rk4(B, q, v, efforts, law, wrench, joints, h, first, last):
+    """Advance q, v in place by steps `first` … `last` − 1; returns the step before which it stops, or −1 − this where
+    events have no end, or `last`. B: of the model; other arguments as of `semi_implicit`; without a law as many efforts
+    of each step as `effort_at` takes.
     """
     W = np.empty(ARTICULATED_SIZE * node_count(B))
     q1, v1, end_q, end_v = q.copy(), v.copy(), q.copy(), v.copy()
     mode, held = np.empty((MODE_ROWS, v.shape[0])), np.zeros(v.shape[0], np.bool_)
-    for s in range(steps):
+    constant = np.empty((1, v.shape[0]))
+    for s in range(first, last):
         assign(q1, q)
         assign(v1, v)
-        outcome = step_over_events(B, q1, v1, h, efforts[min(s, efforts.shape[0] - 1)], joints, wrench, W, end_q, end_v,
-                                   mode, held)
+        effort = efforts[min(s, efforts.shape[0] - 1)]
+        if law[0].shape[0] > 0:
+            command(B, q, v, efforts, law, s, constant[0])
+            effort = constant
+        outcome = step_over_events(B, q1, v1, h, effort, joints, wrench, W, end_q, end_v, mode, held)
         if outcome == ENDLESS:
             return -1 - s
         if outcome == LEFT or any_fast(joints, v1) or not finite(q1, v1):
             return s
         assign(q, q1)
         assign(v, v1)
-    return steps
+    return last
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
+       "int64)", nogil=True)
+def rk4_steps(B, q, v, efforts, wrench, joints, h, steps):
+    """At most `steps` steps of `rk4` without a law; returns the number made, or −1 − that number before a step whose
+    events have no end.
+    """
+    return rk4(B, q, v, efforts, (joints[:0], joints[:0], 1, joints[:0]), wrench, joints, h, 0, steps)

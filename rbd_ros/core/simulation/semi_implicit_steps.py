@@ -5,7 +5,7 @@ import numpy as np
 
 from ..compiled.assign import assign
 from ..compiled.entry import entry
-from ..compiled.kernel import sweep
+from ..compiled.kernel import routine, sweep
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.articulated import articulated_recursion
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
@@ -15,6 +15,7 @@ from ..model.configuration import integrate_state
 from .impulses import boxed
 from .joint_data import BOX_ROWS, DAMPING, finite, friction_boxes, limit_boxes
 from .linear_equations import inverse_of_symmetric
+from .pd_law import command
 
 
 @sweep
@@ -29,14 +30,13 @@ def moved(B, q, v, h, dv, out):
     integrate_state(B, q, 0, dv, 0, out)
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
-       "int64)", nogil=True)
-def semi_implicit_steps(B, q, v, efforts, wrench, joints, h, steps):
-    """Advance q, v in place by at most `steps` steps of h (s); returns the number made: it stops before a step whose
-    mass matrix is singular or whose result is not finite.
+@routine
+def semi_implicit(B, q, v, efforts, law, wrench, joints, h, first, last):
+    """Advance q, v in place by steps `first` … `last` − 1 of h (s); returns the step before which it stops, as its
+    mass matrix is singular or its result is not finite, or `last`.
 
-    B: of the model with additional armature h·damping, which makes damping implicit. efforts (1 or steps, k, nv), see
-    `effort_at`; the first of each step is taken. wrench: in node frames, or empty. joints (ROWS, nv): see `joint_data`.
+    B: of the model with additional armature h·damping, which makes damping implicit. efforts, law: as of `command`.
+    wrench: in node frames, or empty. joints (ROWS, nv): see `joint_data`.
     """
     n = size_v(B)
     W = np.empty(ARTICULATED_SIZE * node_count(B))
@@ -44,9 +44,10 @@ def semi_implicit_steps(B, q, v, efforts, wrench, joints, h, steps):
     q1, v1, a, tau, dv, free, p = q.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy()
     M, inverse = np.zeros(n * n), np.zeros(n * n)
     boxes = np.zeros((BOX_ROWS, n))
-    for s in range(steps):
+    for s in range(first, last):
+        command(B, q, v, efforts, law, s, tau)
         for i in range(n):
-            tau[i] = efforts[min(s, efforts.shape[0] - 1), 0, i] - joints[DAMPING, i] * v[i]
+            tau[i] -= joints[DAMPING, i] * v[i]
         if articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (wrench, 0), W, a, a) != 0:
             return s
         for i in range(n):
@@ -68,4 +69,11 @@ def semi_implicit_steps(B, q, v, efforts, wrench, joints, h, steps):
             return s
         assign(q, q1)
         assign(v, v1)
-    return steps
+    return last
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
+       "int64)", nogil=True)
+def semi_implicit_steps(B, q, v, efforts, wrench, joints, h, steps):
+    """At most `steps` steps of `semi_implicit` without a law; returns the number made."""
+    return semi_implicit(B, q, v, efforts, (joints[:0], joints[:0], 1, joints[:0]), wrench, joints, h, 0, steps)

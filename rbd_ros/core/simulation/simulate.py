@@ -1,20 +1,30 @@
 """`simulate`: one robot from many initial states."""
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from ..dynamics.forward import forward_dynamics
 from ..errors import RbdError
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import step_count, whole_number
-from ..model.state import real, states
+from ..model.state import node_wrenches, states
+from ..specialize.machine import Code
+from ..specialize.many_states import RANGES, scratch_size
+from ..specialize.specialized import SpecializedModel, specialize
+from .joint_data import BRAKES, BREAKAWAY, COULOMB
+from .many_motions import LANES, RK4, SEMI_IMPLICIT, VARIATIONAL, motions, motions_in_lanes
+from .pd_law import Commands, PDLaw, command_entry, commands
 from .simulator import Simulator
+from .step_calls import ManySteps
+from .variational import NONE, Variational
 
-SHARE = 16    # states of one task of a thread
+AT_ONCE = 200_000    # steps of one call, some 0.2 s, after which Python can be interrupted
 
 
 class Motions(NamedTuple):
@@ -25,18 +35,20 @@ class Motions(NamedTuple):
     v: Array
 
 
-def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, efforts: ArrayLike | None = None,
+def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, efforts: ArrayLike | PDLaw | None = None,
              step: float = 1e-3, n: int = 1, *, stride: int | None = None, external_wrenches: Any = None,
              threads: int = 1, **simulator: Any) -> Motions:
     """Simulate n steps of `step` (s) from each of N initial states, as `Simulator` does one by one.
 
-    q (N, nq), v (N, nv) or None: at rest; or one state, (nq,) and (nv,). efforts: (nv,), (n, nv) or (N, n, nv), N m or
-    N; None: 0. stride: steps between the states that are returned, a divisor of n; None: the initial and the last state
-    only. external_wrenches: constant, as in `Simulator.step`. threads: that many at once; results are the same bits.
-    simulator: further arguments of `Simulator`, such as integrator, limits, friction or contacts.
+    q (N, nq), v (N, nv) or None: at rest; or one state, (nq,) and (nv,). efforts: (nv,), (N, nv), (n, nv) or
+    (N, n, nv), N m or N, where 1 may stand for N or n; a `PDLaw`; None: 0. stride: steps between the states that are
+    returned, a divisor of n; None: the initial and the last state only. external_wrenches: constant, as in
+    `Simulator.step`. threads: that many at once; results are the same bits. simulator: further arguments of
+    `Simulator`, such as integrator, limits, friction or contacts.
 
-    Fastest for joints with damping, dry friction and wrenches (docs/simulation.md). Raises `RbdError` for wrong input,
-    and with the number of the state for what `Simulator` raises.
+    Fastest for joints with damping, dry friction and wrenches, and many times as fast for a specialised model with
+    `semi_implicit` without dry friction and wrenches (docs/simulation.md), whose states differ by rounding. Raises
+    `RbdError` for wrong input, and with the number of the state for what `Simulator` raises.
 
         >>> arm = rbd.sample("two_link")
         >>> motions = rbd.simulate(arm, [[0.3, 0.5], [0.1, 0.0]], n=100, stride=50)
@@ -46,7 +58,7 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
         (2, 3, 2)
     """
     count = step_count(n)
-    every = max(count, 1) if stride is None else whole_number(stride, "stride")
+    every = count if stride is None else whole_number(stride, "stride")
     if count % every:
         raise RbdError(f"stride: expected a divisor of {count}, got {every}")
     workers = whole_number(threads, "threads")
@@ -54,38 +66,123 @@ def simulate(model: RobotModel, q: ArrayLike, v: ArrayLike | None = None, effort
     alone = start[0].ndim == 1
     start = tuple(np.atleast_2d(x) for x in start)
     rows = len(start[0])
-    given = _efforts(model, efforts, rows, count)
-    time = Simulator(model, step=step, **simulator).step_size * np.arange(0.0, count + 1, every)    # checks arguments
-    motions = Motions(time, np.empty((rows, len(time), model.nq)), np.empty((rows, len(time), model.nv)))
-    share = rows if workers == 1 else SHARE
+    given = commands(model, efforts, rows, count)
+    first = dict(zip("qv", (x[0] for x in start), strict=False)) if rows else {}
+    robot = Simulator(model, step=step, **first, **simulator)
+    time = robot.step_size * np.arange(0.0, count + 1, every)
+    result = Motions(time, np.empty((rows, len(time), model.nq)), np.zeros((rows, len(time), model.nv)))
+    for x, x0 in zip(result[1:], start, strict=False):    # without velocities at rest
+        x[:, 0] = x0
+    wrench = node_wrenches(model, external_wrenches, None)
+    made = np.zeros(rows, np.bool_)
+    if rows and isinstance(robot._many, ManySteps):
+        made |= _can_start(robot, result.q[:, 0], result.v[:, 0])
+        _compiled(robot._many, result, given, wrench, every, made, workers)
+    failed: dict[int, RbdError] = {}
 
-    def run(begin: int) -> None:
-        robot = Simulator(model, step=step, **simulator)
-        for row in range(begin, min(begin + share, rows)):
-            effort = given[min(row, len(given) - 1)]
+    def one_by_one(left: Iterator[int]) -> None:
+        robot = Simulator(model, step=step, **first, **simulator)
+        for row in left:
+            if failed:    # rows before are done, or at work
+                break
             try:
                 robot.reset(*(x[row] for x in start))
-                motions.q[row, 0], motions.v[row, 0] = robot.q, robot.v
-                for k in range(1, len(time)):
-                    robot.step(effort[every * (k - 1):every * k] if len(effort) > 1 else effort[0], every,
-                               external_wrenches)
-                    motions.q[row, k], motions.v[row, k] = robot.q, robot.v
+                _steps(robot, given, row, external_wrenches, result.q[row], result.v[row], every)
             except RbdError as error:
-                if alone:
-                    raise
-                raise RbdError(f"state {row}: {error}") from error
+                failed[row] = error
 
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, range(0, rows, max(share, 1))))
-    return Motions(time, motions.q[0], motions.v[0]) if alone else motions
+    if not made.all():
+        _share(np.flatnonzero(~made).tolist(), one_by_one, workers)
+    if failed:
+        row, error = min(failed.items())
+        raise error if alone else RbdError(f"state {row}: {error}") from error
+    return Motions(time, result.q[0], result.v[0]) if alone else result
 
 
-def _efforts(model: RobotModel, efforts: ArrayLike | None, rows: int, count: int) -> Array:
-    """(N or 1, n or 1, nv)."""
-    shapes = ((model.nv,), (count, model.nv), (rows, count, model.nv))
-    given = np.zeros(model.nv) if efforts is None else real(efforts, "efforts", str(shapes[2]))
-    if given.shape not in shapes:
-        raise RbdError(f"efforts: expected shape {', '.join(map(str, shapes[:2]))} or {shapes[2]}, got {given.shape}")
-    if not np.isfinite(given).all():
-        raise RbdError("efforts: expected finite numbers")
-    return given.reshape((1,) * (3 - given.ndim) + given.shape)
+def _can_start(robot: Simulator, q: Array, v: Array) -> NDArray[np.bool_]:
+    """Of states (N, …), those that the simulator takes; none where it may be that it takes none."""
+    bounds = robot._bounds
+    x = q[:, bounds.plain_q]
+    inside = np.array(((bounds.lower <= x) & (x <= bounds.upper)).all(axis=1))
+    try:
+        if robot.integrator == "rk4":
+            inside &= (robot._damping_rates(q) <= 1.0).all(axis=1)
+        if robot.integrator != "variational":
+            forward_dynamics(robot.model, q[0], v[0], np.zeros(v.shape[1]))
+    except RbdError:    # singular
+        inside[:] = False
+    return inside
+
+
+def _compiled(steps: ManySteps, result: Motions, given: Commands, wrench: Array, every: int, made: NDArray[np.bool_],
+              threads: int) -> None:
+    """Fill the motions of the states in `made` (N,), which becomes False for those with a step that Python has to make.
+    """
+    _, q, v = result
+    count, method, code = len(q), steps.method, _lanes(steps, wrench)
+    last = np.array(np.broadcast_to(given.last, (count, *given.last.shape[1:])), order="C")
+    law, rest = (*given[:4], last), (steps.joints, steps.h, every, made)
+    size = max(1, min(AT_ONCE // (every * (q.shape[1] - 1)), -(-count // (RANGES * threads))))
+    size = size if code is None else -(-size // LANES) * LANES
+    block, damping, frame, gravity, kind = steps.stepped._block, NONE, wrench, wrench, VARIATIONAL
+    if isinstance(method, Variational):
+        block, damping, frame, gravity = method.block, method.damping, method.begin()[2], method.gravity
+    else:
+        kind = RK4 if method == "rk4" else SEMI_IMPLICIT
+
+    numbers, room = None, 0
+    if code is not None:
+        numbers = code.numbers(code.rows_of, v.shape[2])
+        room = scratch_size(code, q.shape[2] + 2 * v.shape[2], v.shape[2])
+
+    def run(begins: Iterator[int]) -> None:
+        scratch = np.empty(room)
+        for begin in begins:
+            end = min(begin + size, count)
+            if numbers is not None:
+                motions_in_lanes.call(numbers, block, q, v, *law, *rest, scratch, begin, end)
+            else:
+                motions.call(kind, block, q, v, *law, wrench, damping, frame, gravity, *rest, begin, end)
+
+    (motions if code is None else motions_in_lanes).compile()    # by one thread
+    _share(range(0, count, size), run, threads)
+
+
+def _lanes(steps: ManySteps, wrench: Array) -> Code | None:
+    """Specialised code for the forward dynamics of many states, if that is all that a step of this robot takes."""
+    if (steps.method != "semi_implicit" or not isinstance(steps.model, SpecializedModel) or wrench.size
+            or steps.joints[[COULOMB, BREAKAWAY, BRAKES]].any()):
+        return None
+    model = steps.model if steps.stepped is steps.model else specialize(steps.stepped)
+    return model._specialized.code("forward_dynamics")
+
+
+def _steps(robot: Simulator, given: Commands, row: int, wrenches: Any, q: Array, v: Array, every: int) -> None:
+    """The motion of one state by `Simulator.step`, into q (k, nq), v (k, nv)."""
+    efforts, reference, last = (x[min(row, len(x) - 1)] for x in (given.efforts, given.reference, given.last))
+    effort = np.empty(robot.model.nv)
+    at_once = 1 if len(given.gains) else every
+    q[0], v[0] = robot.q, robot.v
+    for s in range(0, every * (len(q) - 1), at_once):
+        if len(given.gains):
+            command_entry(robot.model._block, np.array(robot.q), np.array(robot.v), efforts, given.gains, reference,
+                          given.period, last, s, effort)
+            robot.step(effort, 1, wrenches)
+        else:
+            robot.step(efforts[s:s + every, 0] if len(efforts) > 1 else efforts[0, 0], every, wrenches)
+        if (s + at_once) % every == 0:
+            q[(s + at_once) // every], v[(s + at_once) // every] = robot.q, robot.v
+
+
+def _share(items: Iterable[int], run: Callable[[Iterator[int]], None], threads: int) -> None:
+    """Call `run` in so many threads, the calling one among them; all take items from one iterator."""
+    left = iter(items)
+    with ThreadPoolExecutor(max(threads - 1, 1)) as pool:
+        try:
+            others = [pool.submit(run, left) for _ in range(threads - 1)]
+            run(left)
+            for other in others:
+                other.result()
+        finally:
+            for _ in left:    # after an error or an interrupt nobody goes on
+                pass

@@ -30,15 +30,14 @@ class ContactSteps:
 
 class ManySteps:
     """Steps of h (s) of one robot. method: `semi_implicit`, `rk4`, or a `Variational`, whose momentum is updated;
-    joints: friction and limits (`joint_data`).
+    joints: friction and limits (`joint_data`). stepped: the model; of `semi_implicit` with more armature, by h·damping.
     """
 
     def __init__(self, model: RobotModel, method: str | Variational, joints: Array, h: float) -> None:
-        self._method, self._joints, self._h, self._model = method, joints, h, model
-        self._block = model._block
+        self.model, self.method, self.joints, self.h, self.stepped = model, method, joints, h, model
         self._regular = False    # whether the mass matrix was found regular, without the armature of damping
-        if method == "semi_implicit":
-            self._block = model.with_(armature=model.armature + h * model.damping)._block
+        if method == "semi_implicit" and model.damping.any():
+            self.stepped = model.with_(armature=model.armature + h * model.damping)
         self.forget()
 
     def forget(self) -> None:
@@ -49,11 +48,11 @@ class ManySteps:
         """Advance q, v in place by at most `steps` steps; returns the number made, and none in the `PAUSE` steps after
         endless events. efforts (1 or steps, k, nv), see `SAMPLES`; wrench: in node frames, or empty.
         """
-        joints, method = self._joints, self._method
+        joints, method = self.joints, self.method
         if isinstance(method, Variational):
             known, p, frame = method.begin()
             done = int(variational_steps.call(
-                method.block, q, v, p, frame, known, efforts, wrench, method.damping, method.gravity, joints, self._h,
+                method.block, q, v, p, frame, known, efforts, wrench, method.damping, method.gravity, joints, self.h,
                 steps))
             if done:
                 method.momentum = p, frame
@@ -62,10 +61,10 @@ class ManySteps:
             self._pause -= 1
             return 0
         if not self._regular:
-            forward_dynamics(self._model, q, v, np.zeros_like(v))    # raises if singular
+            forward_dynamics(self.model, q, v, np.zeros_like(v))    # raises if singular
             self._regular = True
         kernel = rk4_steps if method == "rk4" else semi_implicit_steps
-        done = int(kernel.call(self._block, q, v, efforts, wrench, joints, self._h, steps))
+        done = int(kernel.call(self.stepped._block, q, v, efforts, wrench, joints, self.h, steps))
         if done < 0:
             done = -1 - done
             self._pause = PAUSE + (done > 0)    # with the step that failed, unless it is made now

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..compiled.cache import cache_directory, is_own, prepare
 from .program import NoProgram
 
@@ -29,6 +32,10 @@ class Code(NamedTuple):
     blocks: int
     rows: int
     operations: int
+
+    def numbers(self, whole_rows: int, outputs: int) -> NDArray[np.int64]:
+        """What `compute_range` takes. whole_rows: `rows_of` or `rows_past`; outputs: numbers of a result."""
+        return np.array([self.f, self.group, whole_rows, self.rows_of, self.blocks, self.rows, outputs], np.int64)
 
 
 def code_of(key: str, text: Callable[[], str]) -> Code:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..compiled.assign import assign_rows
 from ..compiled.entry import quick_entry
-from ..compiled.kernel import COMPILED, kernel
+from ..compiled.kernel import COMPILED, kernel, sweep
 from .llvm import GOOD, NOTHING, WIDTH
 from .machine import Code
 
@@ -39,9 +39,8 @@ def put_block(x0, x1, x2, x3, x4, begin, end, given):
             row += 1
 
 
-@quick_entry("void(int64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
-             "float64[:, ::1], float64[::1], float64[::1], int64, int64)", nogil=True)
-def range_entry(code, x0, x1, x2, x3, x4, out, good, scratch, begin, end):
+@sweep
+def compute_range(code, x0, x1, x2, x3, x4, out, good, scratch, begin, end):
     """Compute states begin … end − 1, begin a multiple of a group.
 
     code: addresses of `f`, `group`, and of what makes rows of whole blocks and of the rest; blocks of a group; rows
@@ -80,6 +79,13 @@ def range_entry(code, x0, x1, x2, x3, x4, out, good, scratch, begin, end):
                 good[s + lane] = found[b, GOOD, lane]
 
 
+@quick_entry("void(int64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
+             "float64[:, ::1], float64[::1], float64[::1], int64, int64)", nogil=True)
+def range_entry(code, x0, x1, x2, x3, x4, out, good, scratch, begin, end):
+    """`compute_range`."""
+    compute_range(code, x0, x1, x2, x3, x4, out, good, scratch, begin, end)
+
+
 def scratch_size(code: Code, inputs: int, outputs: int) -> int:
     """Size of one thread's scratch memory: inputs and rows of a group of blocks, by lane, and results of the last
     block; doubled, so that hardware prefetching past the last block takes no cache lines from the next thread.
@@ -106,7 +112,7 @@ def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threa
     given = [*inputs, *[np.empty((states, 0))] * (ARRAYS - len(inputs))]
     if len(given) > ARRAYS:
         given = [*given[:ARRAYS - 1], np.concatenate(given[ARRAYS - 1:], axis=1)]
-    numbers = np.array([code.f, code.group, whole_rows, code.rows_of, code.blocks, code.rows, outputs], np.int64)
+    numbers = code.numbers(whole_rows, outputs)
     size = scratch_size(code, sum(x.shape[1] for x in given), outputs)
     used = min(threads, states * code.operations // LEAST)
     if used < 2:

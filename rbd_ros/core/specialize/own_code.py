@@ -18,7 +18,7 @@ from ..compiled.door import DOORS, NUMBERS
 from .families import FAMILIES, Parameters, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
 from .llvm import printed
-from .machine import code_of, is_kept
+from .machine import Code, code_of, is_kept
 from .many_states import many_states
 from .one_state import LONGEST, way_of
 from .program import NoProgram, Program
@@ -52,6 +52,11 @@ class OwnCode:
         """Whether the code of this function, without parameters, for batches, is loaded or on disk."""
         return is_kept(self.batch[name]._key(()))
 
+    def code(self, name: str) -> Code | None:
+        """The code for batches of a function without parameters; None if it has none."""
+        batch = self.batch[name].batch(())
+        return None if batch is None else batch.code
+
     def make(self, text: str) -> None:
         """Make or load the code of `"name"` or `"name:parameters"`, for one state and for batches, from one program."""
         name, parameters, function = asked(self.model, text)
@@ -68,15 +73,15 @@ class _Batch:
         self._shapes = function.shapes(model)
         self._sizes = [int(np.prod(shape)) for shape in self._shapes]
         self._result = function.result
-        self._code = code_of(key, lambda: printed(program()))
-        self.operations = self._code.operations
+        self.code = code_of(key, lambda: printed(program()))
+        self.operations = self.code.operations
 
     def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
         """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
         # kernels take what one can write to
         given = [x if x.flags.c_contiguous and x.flags.behaved else np.require(x, requirements=["C", "A", "W"])
                  for x in arrays]
-        out, good = many_states(self._code, given, self._sizes, threads)
+        out, good = many_states(self.code, given, self._sizes, threads)
         if not good.all():
             left = np.flatnonzero(~good)
             try:
@@ -145,17 +150,20 @@ class Calls:
         if found is None or not self._many(found[0]):
             return None
         arrays, parameters = found
-        if parameters in self._batches:
-            code = self._batches[parameters]
-        else:
-            try:
-                function = self._function(parameters)
-            except RbdError:
-                return None
-            code = self.make_batch(parameters, function, partial(self.program, parameters, function))
+        try:
+            code = self.batch(parameters)
+        except RbdError:    # of the parameters
+            return None
         ordinary = self._own.ordinary
         return None if code is None else code(arrays, self._own.threads, lambda x: (
             PUBLIC[self._name](ordinary, *x) if self._family is None else self._family.call(ordinary, x, parameters)))
+
+    def batch(self, parameters: Parameters) -> _Batch | None:
+        """The code for batches, made or loaded if need be; as `make_batch`. Raises `RbdError` for wrong parameters."""
+        if parameters in self._batches:
+            return self._batches[parameters]
+        function = self._function(parameters)
+        return self.make_batch(parameters, function, partial(self.program, parameters, function))
 
     def _parted(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Parameters] | None:
         """Arrays and parameters of a call; None if invalid."""
