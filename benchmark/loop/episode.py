@@ -16,10 +16,10 @@ from .rig import Rig
 
 EVENTS = {"stop": 4, "motion": 4, "node_stall": 3, "driver_stall": 3, "repeated": 2, "outlier": 3, "old": 2,
           "emergency_stop": 2, "elsewhere": 2, "gains": 2, "load": 1, "limits": 1, "wrench": 2, "restart": 1,
-          "stream": 1}
+          "stream": 1, "blind": 2}
 NAMES = list(EVENTS)
 ODDS = np.array(list(EVENTS.values())) / sum(EVENTS.values())
-OF_REAL_TIME = ("node_stall", "driver_stall", "old")
+OF_REAL_TIME = ("node_stall", "driver_stall", "old", "blind")
 LEAST, MOST = 0.05, 0.9    # s between events
 BRIEF = 0.1                # s: a stall of the driver after which the arm is no farther than it may be
 STRONGEST = 500.0          # N: `wrench_limits.force`, above which a wrench is rejected and excuses nothing
@@ -133,6 +133,11 @@ class Episode:
         self.rig.driver_until = self.rig.now + duration
         self.rig.errors["repeat"] = int(self._rng.integers(0, 3))
         self.judge.event("driver_stall" if duration > BRIEF else "brief_stall", self.rig.driver_until)
+
+    def _on_blind(self) -> None:
+        """Joint states get lost, while commands pass."""
+        self.rig.blind_until = self.rig.now + self._rng.uniform(0.005, 0.5)
+        self.judge.event("blind")
 
     def _on_repeated(self) -> None:
         self.rig.errors["repeat"] = int(self._rng.integers(1, 5))

@@ -10,19 +10,25 @@ import rbd_ros as rbd
 
 Array = np.ndarray
 
-SPEED = 2.5        # rad/s above what was planned, or the arm had before
-ENERGY = 0.05      # s: kinetic energy above what was planned or had before, by the largest power of all joints
-EXCURSION = 0.3    # rad from where it was stopped, beyond its braking distance, its error of tracking and the sag
+SPEED = 1.5        # rad/s above what was planned, or the arm had before, and where the last torque stayed meanwhile:
+THROWN = 2.5       # rad/s, kd times `state_timeout` being about 2
+ENERGY = 0.02      # s: kinetic energy above what was planned or had before, by the largest power of all joints
+EXCURSION = 0.2    # rad from where it was stopped, beyond its braking distance, its error of tracking and the sag
+CARRIED = 0.2      # rad/s of an arm at rest whose joint states get lost for less than commands outlive them
 PATH = 0.2         # rad that an arm in mode `running` is from its reference beyond `tracking_tolerance`
 BRAKING = 0.35     # s: of that way, at the speed at which it was stopped
 REST = 3.0         # s until a stopped arm is slower than STILL
 STILL = 0.15       # rad/s
+AT_REST = 0.01     # rad/s
+ENDED = 0.07       # rad/s of an arm whose node ends
 MEMORY = 1.5       # s: so long an event counts for what follows
 TOLD = 0.1         # s within which a line says that a motion was dropped, or that the effort is a safe one, unless
 RECENT = 1.0       # s ago there was one
-MISLEADING = {"driver_stall", "node_stall", "outlier", "old", "elsewhere"}    # states, so long:
+MISLEADING = {"node_stall", "outlier", "old", "elsewhere"}    # states, so long:
 MISLED = 0.3       # s
 UNSEEN = 0.05      # s: tolerance of the time for which a node that ends waits for states
+LASTING = {"blind", "node_stall", "driver_stall", "elsewhere"}    # events during which the last torque stays
+ORDINARY = {"motion", "stop", "rejected"}    # events: the largest quantities are those of an event beside these alone
 AT_WORK = ("ramp_in", "running")
 SAFE = ("stale", "waiting")
 
@@ -42,6 +48,7 @@ class Judge:
         self._stopped_at = -1.0    # s: since when it is meant to rest, −1: it is not
         self._anchor: Array | None = None
         self._before: tuple[Any, bool, str] = None, False, ""    # controller, whether it followed anything, its mode
+        self._carried = False      # whether the last event is that states of an arm at rest get lost
         self._restarts = 0    # of states, that another robot might have
         self._fast = -np.inf  # s: when a joint was last faster than its limit, and its states not plausible
         self._holds = 1       # places at which the arm was held since it is meant to rest
@@ -52,6 +59,7 @@ class Judge:
         self._events.append((max(until, rig.now) + MEMORY, name))
         self._external = max(self._external, until)
         self._base = np.maximum(self._base, self._has)
+        self._carried = name == "blind" and self._stopped_at >= 0.0 and rig.elsewhere is None and self._has[0] < AT_REST
         if name in ("stop", "emergency_stop", "restart"):
             if self._stopped_at < 0.0:
                 self._stopped_at, self._anchor, self._holds = max(rig.now, self._external), None, 1
@@ -109,12 +117,16 @@ class Judge:
             away = np.abs(reference.q - rig.plant.q) - safety.laws.newest.tolerance
             self._note("path", float(away.max()), PATH)
         over = has - self._base
-        self._note("speed", float(over[0]), SPEED)
+        lasted = any(name in LASTING for _, name in self._events)
+        self._note("speed", float(over[0]), THROWN if lasted else SPEED)
         self._note("energy", float(over[1]) / self._power, ENERGY)
         blind = now - rig.controller.state.received > rig.controller.safety.patience - UNSEEN
-        self._note("end", 0.0 if blind else rig.left_at_speed, STILL)    # without states it knows of no motion
+        self._note("end", 0.0 if blind else rig.left_at_speed, ENDED)    # without states it knows of no motion
         rig.left_at_speed = 0.0
         self._listen()
+        self._carried &= now <= rig.blind_until
+        if self._carried and now >= self._external:
+            self._note("carried", speed, CARRIED)
         if self._stopped_at >= 0.0 and now >= self._stopped_at:
             if self._anchor is None:
                 reference = self._reference
@@ -150,9 +162,10 @@ class Judge:
             self._note("restarts", float(self._restarts - restarts), 0.0)    # the arm is where it was
 
     def _note(self, what: str, value: float, bound: float) -> None:
-        for _, name in self._events or [(0.0, "quiet")]:
-            if value > self.most[name][what]:
-                self.most[name][what] = value
+        names = {name for _, name in self._events} - ORDINARY
+        if len(names) <= 1:
+            name = names.pop() if names else "quiet"
+            self.most[name][what] = max(self.most[name][what], value)
         if value > bound and len(self.violations) < 5:
             names = ", ".join(name for _, name in self._events)
             self.violations.append(f"t = {self._rig.now:.4f} s, {what}: {value:.3g}, at most {bound:g}; after {names}")

@@ -24,7 +24,8 @@ RELEASE = 0.02               # s from the first command that acts until brakes a
 
 class Rig:
     """`now` (s) goes on by `cycle`. What stands between node and arm: `node_until`, `driver_until`: they stand still
-    until then; `elsewhere`: a controller that has the arm instead, q, v → effort.
+    until then; `blind_until`: no joint state reaches the node; `elsewhere`: a controller that has the arm instead,
+    q, v → effort.
     """
 
     def __init__(self, case: Case, rng: np.random.Generator) -> None:
@@ -50,7 +51,7 @@ class Rig:
         self._acting = np.zeros(model.nv)                       # the newest that acts
         self._commanded_at = self._passed_at = -np.inf
         self._open_at = np.inf    # when the brakes are
-        self.node_until = self.driver_until = 0.0
+        self.node_until = self.driver_until = self.blind_until = 0.0
         self.elsewhere: Any = None
         self.errors: dict[str, Any] = {}    # of the next states: what is done to them
         self.sent: deque[bytes] = deque(maxlen=4)
@@ -111,7 +112,7 @@ class Rig:
         now = self.now
         runs = now >= self.node_until
         if now >= self.driver_until:
-            self._state(runs)
+            self._state(runs and now >= self.blind_until)
         if runs and self.controller.safety.mode != "inactive" and now - self._watched >= WATCH:
             self._watched = now
             command = self.controller.watchdog(now)

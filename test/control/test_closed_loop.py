@@ -160,6 +160,18 @@ def test_an_outlier_after_a_gap_or_at_rest_is_still_one():
         assert rig.controller.report()["rejected_implausible"] == before + 1, wait
 
 
+def test_an_outlier_that_is_the_first_state_after_a_gap_drops_no_trajectory():
+    rig = rig_of("demo")
+    goal = move(rig)
+    run(rig, 0.5)
+    rig.driver_until = rig.now + 0.2
+    rig.errors["outlier"] = np.full(len(rig.plant.q), 5.0), np.zeros(len(rig.plant.q))
+    run(rig, 3.0)
+    report = rig.controller.report()
+    assert report["position_restarts"] == 0 and report["rejected_implausible"] == 1 and report["mode"] == "running"
+    assert np.abs(rig.plant.q - goal).max() < 0.05
+
+
 @every_case
 @pytest.mark.parametrize("moving", [False, True])
 def test_an_emergency_stop_holds_the_arm_in_its_place(name, moving):

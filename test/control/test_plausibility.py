@@ -118,10 +118,11 @@ def test_a_robot_that_is_elsewhere_is_accepted_after_some_states_and_references_
     assert accepted(made, 20, 7, 0.0 * Q, [0.0, 0.0]) == [False] * (CONFIRMED - 1) + [True] * 3
     assert made.report()["position_restarts"] == 1 and made.report()["clock_restarts"] == 0
     assert made.safety.mode == "waiting"
-    # after the timeout at once
-    for i, away in ((120, [0.3, -0.7]), (200, [0.2, -0.5])):    # the second one is within reach in that time
-        assert accepted(made, i, 1, np.array(away), [0.0, 0.0]) == [True]
-        assert made.report()["position_restarts"] == 2
+    # after the timeout as well, unless it is within reach in that time
+    assert accepted(made, 120, 5, np.array([0.9, -2.1]), [0.0, 0.0]) == [False] * (CONFIRMED - 1) + [True]
+    assert made.report()["position_restarts"] == 2
+    assert accepted(made, 200, 1, np.array([0.8, -2.0]), [0.0, 0.0]) == [True]
+    assert made.report()["position_restarts"] == 2
 
 
 def test_a_velocity_that_positions_contradict_never_becomes_the_truth():

@@ -92,7 +92,8 @@ def test_a_node_has_what_its_policy_grants_and_nothing_else(program, values, wat
 
 
 def test_every_adapter_and_every_node_has_rights():
-    assert set(rights.ADAPTERS) == set(ADAPTERS) and set(TABLE) == set(TABLES)
+    assert set(rights.ADAPTERS) == set(ADAPTERS), "ADAPTERS of rbd_ros/runtime/security/rights.py: a line per adapter"
+    assert set(TABLE) == set(TABLES)
     assert rights_of("feedforward", {"mounting.frame": "world", "odometry": "odom"}).subscribe - rights_of(
         "feedforward", {}).subscribe == {TOPIC, "odom"}
     assert rights_of("dynamics_server", {"odometry": "odom"}).subscribe >= {"odom"}

@@ -133,10 +133,11 @@ def test_efforts_of_another_shape(shape):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_steps_with_contacts(seed):
+@pytest.mark.parametrize("integrator", ["variational", "rk4"])
+def test_steps_with_contacts(integrator, seed):
     """Of bodies that fall, bounce, roll, slide and rest, behind an arm or not."""
     model, contacts, q, v = scene(seed)
-    keywords = {"contacts": contacts, "q": q, "v": v, "step": 2e-3}
+    keywords = {"contacts": contacts, "q": q, "v": v, "step": 2e-3, "integrator": integrator}
     many, single, plain = Simulator(model, **keywords), Simulator(model, **keywords), one_by_one(model, **keywords)
     for _ in range(30):
         plain.reset(many.q, many.v)    # chaos would part them
@@ -154,11 +155,13 @@ def test_steps_with_contacts(seed):
 
 
 @pytest.mark.parametrize("speed", [0.0, 1.0])
-def test_compiled_steps_take_over_where_contacts_stay(speed, monkeypatch):
+@pytest.mark.parametrize(("integrator", "error"), [("variational", 1e-3), ("rk4", 1e-9)])
+def test_compiled_steps_take_over_where_contacts_stay(integrator, error, speed, monkeypatch):
     size = (0.2, 0.3, 0.4)
     simulator = Simulator(free(box(2.0, size)), q=at([0.0, 0.0, 0.2]), v=[0.0, 0.0, 0.0, speed, 0.0, 0.0],
-                          contacts=rbd.box_contacts(rbd.Plane("base"), "body_0", size, friction=0.1))
+                          integrator=integrator, contacts=rbd.box_contacts(rbd.Plane("base"), "body_0", size, friction=0.1))
     monkeypatch.setattr(simulator, "_step", None)    # would fail
     simulator.step(n=3000)
     states = {contact.state for contact in simulator.contacts}
-    assert states == {"open", "sticking"} and simulator.q[0] == pytest.approx(speed**2 / (2.0 * 0.1 * 9.81), abs=1e-3)
+    assert states == {"open", "sticking"} and simulator.q[0] == pytest.approx(
+        speed**2 / (2.0 * 0.1 * 9.81), abs=error)

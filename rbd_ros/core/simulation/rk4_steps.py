@@ -50,45 +50,59 @@ def mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a, t
     return articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (wrench, 0), W, a, taken)
 
 
+@sweep
+def rk4_place(B, q, k, s, u, a, dv, q2, place):
+    """Velocities u[k] and positions `place` of stage k = 1, 2, 3 of `runge_kutta_4` in s (s), from u[0] at q and the
+    accelerations a before it. q2 (nq,): positions of stage 1, which stage 3 needs.
+    """
+    part = s if k == 3 else 0.5 * s
+    for i in range(u.shape[1]):
+        u[k, i] = u[0, i] + part * a[k - 1, i]
+    if k == 1:
+        moved(B, q, u[0], 0.5 * s, dv, q2)
+        assign(place, q2)
+    elif k == 2:
+        moved(B, q, u[1], 0.5 * s, dv, place)
+    else:
+        w = u[3]    # for the moment
+        for i in range(u.shape[1]):
+            w[i] = s * u[2, i] - 0.5 * s * u[0, i]
+        moved(B, q2, w, 1.0, dv, place)
+        for i in range(u.shape[1]):
+            w[i] = u[0, i] + s * a[2, i]
+
+
+@sweep
+def rk4_end(B, q, s, u, a, dv, q2, q1, v1):
+    """q1, v1: the end of a step of s (s) of `runge_kutta_4` with these velocities and accelerations; q2, u[1], u[2] are
+    overwritten.
+    """
+    for i in range(u.shape[1]):
+        middle = 2.0 * (u[1, i] + u[2, i])
+        u[1, i] = 3.0 * u[0, i] + middle - u[3, i]
+        u[2, i] = -u[0, i] + middle + 3.0 * u[3, i]
+        v1[i] = u[0, i] + s / 6.0 * (a[0, i] + 2.0 * (a[1, i] + a[2, i]) + a[3, i])
+    moved(B, q, u[1], s / 12.0, dv, q2)
+    moved(B, q2, u[2], s / 12.0, dv, q1)
+
+
 @routine
 def attempt(B, q, v, x, part, h, efforts, joints, mode, held, wrench, W, q1, v1, excess):
     """q1, v1: the state after the part `part` of a step of h (s), from x on, with its excess; returns the largest, NaN
     where the mass matrix is singular.
     """
     n = v.shape[0]
-    rows = np.empty((13, n))
-    a1, a2, a3, a4, v2, v3, v4, u, w = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8]
-    tau, effort, dv, taken = rows[9], rows[10], rows[11], rows[12]
-    q2 = np.empty(q.shape[0])
-    s = part * h
-    half = 0.5 * s
-    effort_at(efforts, x, effort)
-    singular = mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a1, taken)
-    moved(B, q, v, half, dv, q2)
-    for i in range(n):
-        v2[i] = v[i] + half * a1[i]
-    effort_at(efforts, x + 0.5 * part, effort)
-    singular += mode_accelerations(B, q2, v2, effort, joints, mode, held, wrench, tau, W, a2, taken)
-    for i in range(n):
-        v3[i] = v[i] + half * a2[i]
-    moved(B, q, v2, half, dv, q1)
-    singular += mode_accelerations(B, q1, v3, effort, joints, mode, held, wrench, tau, W, a3, taken)
-    for i in range(n):
-        v4[i] = v[i] + s * a3[i]
-        u[i] = s * v3[i] - half * v[i]
-    moved(B, q2, u, 1.0, dv, q1)
-    effort_at(efforts, x + part, effort)
-    singular += mode_accelerations(B, q1, v4, effort, joints, mode, held, wrench, tau, W, a4, taken)
-    if singular != 0:
-        return np.nan
-    for i in range(n):
-        middle = 2.0 * (v2[i] + v3[i])
-        u[i] = 3.0 * v[i] + middle - v4[i]
-        w[i] = -v[i] + middle + 3.0 * v4[i]
-        v1[i] = v[i] + s / 6.0 * (a1[i] + 2.0 * (a2[i] + a3[i]) + a4[i])
-    moved(B, q, u, s / 12.0, dv, q2)
-    moved(B, q2, w, s / 12.0, dv, q1)
-    return largest_excess(B, q1, v1, effort, joints, mode, held, wrench, tau, W, a1, taken, excess)
+    u, a, rows, q2, place = np.empty((4, n)), np.empty((4, n)), np.empty((4, n)), np.empty(q.shape[0]), q.copy()
+    tau, effort, dv, taken = rows[0], rows[1], rows[2], rows[3]
+    assign(u[0], v)
+    for k in range(4):
+        if k > 0:
+            rk4_place(B, q, k, part * h, u, a, dv, q2, place)
+        effort_at(efforts, x + 0.5 * part * ((k + 1) // 2), effort)
+        if mode_accelerations(B, place, u[k], effort, joints, mode, held, wrench, tau, W, a[k], taken) != 0:
+            return np.nan
+    rk4_end(B, q, part * h, u, a, dv, q2, q1, v1)
+    return largest_excess(B, q1, v1, effort, joints, mode, held, wrench, tau, W, a[0], taken, excess)
 
 
 @sweep

@@ -96,10 +96,10 @@ class Simulator(Checks):
         self._contacts = SimulatedContacts(
             model, hard, self._bounds, self._joints, self._level, self._constrained,
             self._variational) if hard else None
-        by_joints = springs is None and constraints is None and not contacts
-        if by_joints and (self._variational is not None or not model.mimics):
+        by_kernels = springs is None and self._soft is None and (self._variational is not None or not model.mimics)
+        if by_kernels and constraints is None and not contacts:
             self._many = ManySteps(model, self._variational or integrator, self._joints, self.step_size)
-        elif self._contacts is not None and self._contacts.compiled and self._soft is None:
+        elif by_kernels and self._contacts is not None and self._contacts.compiled:
             self._many = ContactSteps(self._contacts, self.step_size)
         self._modes = Modes(model, self._level, self._bounds) if (
             integrator == "rk4" and constraints is None and not hard and self._many is None) else None

@@ -2,7 +2,7 @@
 
 Implausible states are rejected as outliers. CONFIRMED consecutive states that are consistent with each other are
 accepted: the clock jumped, or the robot is in another position. In these, velocities beyond L must agree with the
-positions: |v − w| ≤ T + SLACK/Δt. A state after the timeout only has to satisfy |v| ≤ L.
+positions: |v − w| ≤ T + SLACK/Δt. The velocity of a state after the timeout only has to satisfy |v| ≤ L.
 
 Drivers may repeat positions with new stamps, above all after a gap (GAP periods). The time of gaps and of bitwise equal
 positions is therefore added to the allowed motion of the next CAUGHT_UP states, until one of them moves by more than
@@ -85,9 +85,10 @@ class Plausibility:
             if not self._follows(last, q, v, by_stamps, waited):
                 v = np.where(np.isnan(v), last.v, v)
                 jump, trouble = self._problems(last, self._moved(last.q, q), v, by_stamps, waited, fresh)
-        if trouble or (fresh and (leap or jump)):
-            self._confirm(Known(now, time_ns, q, v), ("stamp_leap", f"jumped ahead by {passed - waited:.6f} s") if leap
-                          else ("implausible", jump or trouble))
+        if trouble or jump or (fresh and leap):
+            problem = ("stamp_leap", f"jumped ahead by {passed - waited:.6f} s") if fresh and leap else (
+                "implausible", jump or trouble)
+            self._confirm(Known(now, time_ns, q, v), problem)
         return CLOCK if leap else ELSEWHERE if jump else FOLLOWS
 
     def within(self, v: Array) -> Array:

@@ -131,24 +131,9 @@ def press(W, free, R, margin, near, friction, joints, h, nearly, v, change, push
         change[j] = 0.0
     if r == 0:
         return True
-    X = np.zeros((r, nv))    # A W
-    for i in range(r):
-        for k in range(nv):
-            if A[i, k] != 0.0:
-                for j in range(nv):
-                    X[i, j] += A[i, k] * W[nv * k + j]
-    lam, roles = lam[:r], roles[:, :r].copy()
-    if not still_right(A, X, c[:r], roles, lam, change):
-        G = np.empty((r, r))
-        for i in range(r):
-            for k in range(i + 1):
-                x = 0.0
-                for j in range(nv):
-                    x += X[i, j] * A[k, j]
-                G[i, k] = G[k, i] = x
-        if not solve_cones(G, c[:r], roles, nearly, lam):
-            return False
-        product(X, lam, change)
+    lam, A = lam[:r], A[:r]
+    if not solve_rows(A, A, True, W, c[:r], np.zeros(r), roles[:, :r].copy(), nearly, lam, change):
+        return False
     for j in range(nv):
         v[j] += change[j]
     for i in range(boxes, r):
@@ -160,6 +145,37 @@ def press(W, free, R, margin, near, friction, joints, h, nearly, v, change, push
         for k in range(3):
             pushes[i, k] = lam[r + k] if k < own else 0.0
         r += own
+    return True
+
+
+@routine
+def solve_rows(A, C, symmetric, W, c, soft, roles, nearly, lam, change):
+    """lam (r,), in: a guess, zeros for none: forces along rows C, of which the velocities (or accelerations) of rows A
+    are A W Cᵀ λ + soft λ + c; change (nv,): W Cᵀ λ. False if none are found. symmetric: whether C is A; nearly: see
+    `solve_cones`.
+    """
+    r, nv = A.shape
+    Y = np.zeros((r, nv))    # C W
+    for i in range(r):
+        for k in range(nv):
+            if C[i, k] != 0.0:
+                for j in range(nv):
+                    Y[i, j] += C[i, k] * W[nv * k + j]
+    if still_right(A, Y, c, soft, roles, lam, change):
+        return True
+    G = np.empty((r, r))
+    for i in range(r):
+        for k in range(i + 1 if symmetric else r):
+            x = 0.0
+            for j in range(nv):
+                x += A[i, j] * Y[k, j]
+            G[i, k] = x
+            if symmetric:
+                G[k, i] = x
+        G[i, i] += soft[i]
+    if not solve_cones(G, c, roles, nearly, lam):
+        return False
+    product(Y, lam, change)
     return True
 
 
@@ -175,19 +191,19 @@ def product(X, lam, out):
 
 
 @routine
-def still_right(A, X, c, roles, lam, change):
-    """Whether the forces λ (r,) of the step before solve the equations of this one, too, as at rest; change (nv,): the
-    change of velocity that they make. A (r, nv): rows, X: A W.
+def still_right(A, Y, c, soft, roles, lam, change):
+    """Whether the forces λ (r,) of the step before solve the equations of this one, too, as at rest; change (nv,): see
+    `solve_rows`, with Y = C W.
     """
-    r, nv = X.shape
-    product(X, lam, change)
+    r, nv = Y.shape
+    product(Y, lam, change)
     w, y, rho = np.empty(r), np.empty(r), np.empty(r)
     largest, scale = 1e-300, 1e-300
     for i in range(r):
-        w[i], rho[i] = c[i], 0.0
+        w[i], rho[i] = c[i] + soft[i] * lam[i], soft[i]
         for j in range(nv):
             w[i] += A[i, j] * change[j]
-            rho[i] += A[i, j] * X[i, j]
+            rho[i] += A[i, j] * Y[i, j]
         largest = max(largest, rho[i])
     for i in range(r):
         if roles[ROLE, i] == FIRST:

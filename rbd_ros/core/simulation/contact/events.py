@@ -22,21 +22,17 @@ from ..first_event import FINEST, first_event
 from ..integrators import runge_kutta_4
 from .cones import Unsolved, cone_forces
 from .contact_steps import STALE, STILL, TOUCH
+from .event_steps import (
+    BISECT, CLOSED, EVENTS, FACE, FARTHEST, FORCE, GAP, HOLDS, JOINT, LEAVING, SLIP, SMALL, STICKS, STIFF, TAKEN, TURN,
+    TURNS, event_steps,
+)
 from .impacts import REST, contact_rows, impact, inverse_inertia
 from .touching import Gaps, Touching
 
 Mask = NDArray[np.bool_]
 EffortLaw = Callable[[Array, Array, float], Array]
-CLOSED = 1e-10    # m: gap below which a contact counts as closed
-LEAVING = 1e-10   # m/s: separation speed above which a contact opens
-TURNS = 60        # iterations of an event search
-EVENTS = 150      # largest number of events in one step
-PAUSE = 5         # steps by time stepping after a step with more events
-EXACT = np.array([1e-14, 1e-11, 1e-12, 1e-11])    # tolerances of events: gap, slip, face, joint; m and m/s
-STIFF = 1.0       # product of step and turning rate of the slip direction above which sliding is treated as slow
-TURN = 0.3        # largest share of friction across the direction of slow sliding
-SMALL = 1e-9      # relative acceleration below which a contact sticks
-FARTHEST = 1.0    # rad or m: largest motion of a coordinate by friction in a step; more is an impulse
+PAUSE = 5         # steps by time stepping after a step with more events than EVENTS
+EXACT = np.array([GAP, SLIP, FACE, JOINT])
 
 
 class Mode(NamedTuple):
@@ -70,11 +66,12 @@ class Taken(NamedTuple):
 
 
 class Events:
-    """Steps of a model by RK4. level: dry friction (nv,) of joints at velocities."""
+    """Steps of a model by RK4. joints: dry friction (`joint_data`); level: the same (nv,) at velocities."""
 
-    def __init__(self, touching: Touching, level: Callable[[Array], Array],
+    def __init__(self, touching: Touching, joints: Array, level: Callable[[Array], Array],
                  constrained: ConstrainedMotion | None) -> None:
         self.model, self.touching, self._constrained = touching.model, touching, constrained
+        self._joints = joints
         self._inverse, self._level = inverse_inertia(self.model, constrained), level
         self._most = np.zeros(self.model.nv)
         self._rubs = self._most > 0.0
@@ -111,6 +108,29 @@ class Events:
             pass
         self._pause = PAUSE
         return None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `many` may be called."""
+        return self._constrained is None
+
+    def many(self, q: Array, v: Array, h: float, efforts: Array, wrench: Array, steps: int) -> int:
+        """Advance q, v in place by at most `steps` steps of h (s) without impacts; returns the number made. efforts (1
+        or steps, k, nv), see `effort_at`; wrench: in node frames, or empty.
+        """
+        if self._pause:
+            return 0
+        touching = self.touching
+        taken, rests, place = np.zeros((touching.size, TAKEN)), np.zeros(self.model.nv, dtype=bool), q.copy()
+        if self.taken is not None:
+            taken[:, :HOLDS] = self.taken.force
+        done = int(event_steps.call(self.model._block, *touching.packed, touching.friction, touching.turns, q, v,
+                                    efforts, wrench, self._joints, h, steps, taken, rests, place))
+        if done:
+            self.impulses = []
+            self.taken = Taken(place, taken[:, FORCE:HOLDS].copy(), taken[:, HOLDS] != 0.0, taken[:, STICKS] != 0.0,
+                               rests)
+        return done
 
     def forget(self) -> None:
         """Reset after the state was set from outside."""
@@ -259,7 +279,7 @@ class Events:
                mode: Mode) -> tuple[tuple[Array, Array], float]:
         """The state just after the first event, by false position (Illinois) and bisection, and its time."""
         end, state, gone = first_event(
-            lambda at: self._try(q, v, t, at, effort, wrenches, mode), s, TURNS, 20, 1.0)
+            lambda at: self._try(q, v, t, at, effort, wrenches, mode), s, TURNS, BISECT, 1.0)
         self._try(q, v, t, end, effort, wrenches, mode)    # forces at the end
         q, v = state
         v = v.copy()

@@ -33,7 +33,7 @@ class SimulatedContacts:
                  flying: Variational | None) -> None:
         self._touching = Touching(model, contacts, bounds, None if constrained is None else constrained.constraints)
         self._stepping = Stepping(self._touching, joints, constrained, flying)
-        self._events = Events(self._touching, level, constrained) if flying is None else None
+        self._events = Events(self._touching, joints, level, constrained) if flying is None else None
         self._model = model
 
     def start(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -74,13 +74,18 @@ class SimulatedContacts:
     @property
     def compiled(self) -> bool:
         """Whether `many` may be called."""
-        return self._stepping.compiled
+        return (self._events or self._stepping).compiled
 
     def many(self, q: Array, v: Array, h: float, efforts: Array, wrench: Array, steps: int) -> int:
-        """See `Stepping.many`."""
-        done = self._stepping.many(q, v, h, efforts, wrench, steps)
+        """See `Stepping.many` and `Events.many`."""
+        done = (self._events or self._stepping).many(q, v, h, efforts, wrench, steps)
         if done:
-            self._closed, self._at = self._stepping.force[:, 0] > 0.0, q
+            events = self._events
+            self._by_events = events is not None
+            if events is not None and events.taken is not None:
+                self._closed, self._at = events.taken.holds, events.taken.q
+            else:
+                self._closed, self._at = self._stepping.force[:, 0] > 0.0, q
         return done
 
     def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
