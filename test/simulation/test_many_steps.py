@@ -158,8 +158,9 @@ def test_steps_with_contacts(integrator, seed):
 @pytest.mark.parametrize(("integrator", "error"), [("variational", 1e-3), ("rk4", 1e-9)])
 def test_compiled_steps_take_over_where_contacts_stay(integrator, error, speed, monkeypatch):
     size = (0.2, 0.3, 0.4)
+    contacts = rbd.box_contacts(rbd.Plane("base"), "body_0", size, friction=0.1)
     simulator = Simulator(free(box(2.0, size)), q=at([0.0, 0.0, 0.2]), v=[0.0, 0.0, 0.0, speed, 0.0, 0.0],
-                          integrator=integrator, contacts=rbd.box_contacts(rbd.Plane("base"), "body_0", size, friction=0.1))
+                          integrator=integrator, contacts=contacts)
     monkeypatch.setattr(simulator, "_step", None)    # would fail
     simulator.step(n=3000)
     states = {contact.state for contact in simulator.contacts}
