@@ -1,9 +1,9 @@
-"""The robot as one array of numbers, the only form in which kernels see a model.
+"""The packed array of a model, the form in which kernels read it.
 
-One packed array because each array argument costs a compiled call time. Layout: a header, then one record
-per *node*, then one record per *link*. A node is a body behind a joint of one of the kinds that kernels know
-(`joint_kinds`). A joint of several coordinates (universal, planar, …) is a chain of nodes, massless but for
-the last. Parents precede their children.
+One array, because every array argument adds time to a compiled call. Layout: a header, one record per *node*, the
+polynomials of cams, one record per *link*. A node is a rigid body behind a joint of one of the kinds of `joint_kinds`.
+A joint of several coordinates (universal, planar, …) is a chain of nodes, massless but for the last. Parents precede
+their children.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..compiled.kernel import kernel
 
 
 def layout(**sizes: int) -> tuple[int, ...]:
-    """Where each part of a record begins, and last its size: `R, P, SIZE = layout(R=9, p=3)` is 0, 9, 12."""
+    """Offsets of the parts of a record, then its size: `R, P, SIZE = layout(R=9, p=3)` is 0, 9, 12."""
     return tuple(accumulate(sizes.values(), initial=0))
 
 
@@ -23,7 +23,7 @@ NODES, NQ, NV, GRAVITY, LINKS, SHARED, LINK_START, _, HEADER = layout(
 (PARENT, TYPE, IQ, IV, RATIO, OFFSET, PITCH, ROTATION, POSITION, MASS, MOMENT, INERTIA, ARMATURE, OWNER,
  NODE) = layout(parent=1, type=1, iq=1, iv=1, ratio=1, offset=1, pitch=1, rotation=9, position=3, mass=1, moment=3,
                 inertia=6, armature=6, owner=1)
-# of a link: node (−1: the world), pose in the node's frame
+# record of a link: node (−1: the world), pose in the node's frame
 LINK_NODE, LINK_ROTATION, LINK_POSITION, LINK = layout(node=1, rotation=9, position=3)
 
 ZERO = (0.0, 0.0, 0.0)
@@ -37,13 +37,13 @@ def node(i):
 
 @kernel
 def integer(A, k):
-    """A whole number of a packed array, which may be complex in a complex step."""
+    """Integer at A[k]; A may be complex (complex step)."""
     return int(A[k].real)
 
 
 @kernel
 def node_count(B):
-    """How many nodes the model has."""
+    """Number of nodes."""
     return integer(B, NODES)
 
 
@@ -61,31 +61,31 @@ def size_v(B):
 
 @kernel
 def parent(B, o):
-    """Index of the node before, −1 for the world; o: offset of the node's record."""
+    """Index of the parent node, −1 for the world; o: offset of the node's record."""
     return integer(B, o + PARENT)
 
 
 @kernel
 def kind(B, o):
-    """Which of the kinds of `joint_kinds`."""
+    """Joint kind (`joint_kinds`) of the node with record offset o."""
     return integer(B, o + TYPE)
 
 
 @kernel
 def first_position(B, o):
-    """Where the joint's positions begin in q."""
+    """Index of the node's first position in q."""
     return integer(B, o + IQ)
 
 
 @kernel
 def first_velocity(B, o):
-    """Where its velocities begin in v."""
+    """Index of the node's first velocity in v."""
     return integer(B, o + IV)
 
 
 @kernel
 def zero(B, v, j):
-    """Zero of the type of v (float, complex), also where the model has no coordinates and v no numbers."""
+    """Zero of the type of v (float, complex); also for an empty v."""
     return 0.0 * v[j] if j < v.shape[0] else 0.0 * B[0]
 
 
@@ -145,5 +145,5 @@ def finite_range(x, start, end):
 
 @kernel
 def rates_valid(B, v, states):
-    """Whether v (or a, τ) holds this many states of the model: size and finite numbers."""
+    """Whether v (or a, τ) has the size of `states` states of the model and is finite."""
     return v.shape[0] == states * size_v(B) and all_finite(v)

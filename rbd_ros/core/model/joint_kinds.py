@@ -1,10 +1,10 @@
-"""Joint kinds of the kernels: everything specific to one kind of node. `joints.py` has the joints that users declare.
+"""Joint kinds of the kernels: everything specific to one kind of node. `joints.py` has the declared joint types.
 
-A node has its pose `T(q)` in its parent, its twist `S(q) q̇` in its own axes, and coordinates that add up, or a
-quaternion (how these are moved: `configuration.py`). The model builder turns nodes of one coordinate to have z as their
-axis, and leaves the others as the joint's frame stands. Kernels elsewhere ask the predicates and the functions below;
-for an unknown kind they return NaN, which no entry point passes on. A new kind: a number here and a branch wherever
-kinds differ; CONTRIBUTING.md says what else. A test holds all against each other (`test/model/test_joint_kinds.py`).
+A node has a pose `T(q)` in its parent, a joint twist `S(q) q̇` in node axes, and additive coordinates or a quaternion
+(integrated in `configuration.py`). The axis of a node of one coordinate is z, by the model builder; other nodes have
+the axes of the joint's frame. Other kernels call the predicates and functions below; for an unknown kind these return
+NaN, which entries refuse. A new kind: a number here and a branch wherever kinds differ; further steps are in
+CONTRIBUTING.md. `test/model/test_joint_kinds.py` compares the functions with each other.
 """
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE, CAM = 0, 1, 2, 3, 
 
 @kernel
 def is_revolute(t):
-    """The commonest kind, for which kernels have a shorter way: S is z times `B[o + RATIO]`."""
+    """The most frequent kind, with shortcuts in kernels: S is z times `B[o + RATIO]`."""
     return t == REVOLUTE
 
 
 @kernel
 def is_screw(t):
-    """One coordinate, S constant: turns about and slides along z."""
+    """One coordinate, constant S: rotation about and translation along z."""
     return t in (REVOLUTE, PRISMATIC, HELICAL)
 
 
 @kernel
 def has_axis(t):
-    """One coordinate: turns about and slides along z."""
+    """One coordinate: rotation about and translation along z."""
     return is_screw(t) or t == CAM
 
 
 @kernel
 def is_free(t):
-    """Position and quaternion; velocities ω, then u of the origin, in node axes."""
+    """Position and quaternion; velocities ω, then the origin's u, in node axes."""
     return t == FREE
 
 
 @kernel
 def has_quaternion(t):
-    """Whether a rotation is described by a quaternion, and by the first three velocities."""
+    """Whether a quaternion describes the rotation, and the first three velocities its rate."""
     return t in (SPHERICAL, FREE)
 
 
 @kernel
 def quaternion_at(t):
-    """Where among the positions it starts."""
+    """Index of the quaternion among the node's positions."""
     return 3 if t == FREE else 0
 
 
 @kernel
 def adds_up(t):
-    """Whether its positions are moved by adding to them, so that its rates are their derivatives."""
+    """Whether q ⊕ x is q + x: velocities are derivatives of positions."""
     return has_axis(t) or t == SPHERICAL_EXP
 
 
@@ -77,13 +77,13 @@ def dof(t):
 
 @kernel
 def advance(B, o, q, k, i):
-    """Derivative i of the advance of a cam by its angle."""
+    """Derivative i of a cam's advance with respect to its angle."""
     return polynomial_series.polynomial(B, integer(B, o + PITCH), i, B[o + RATIO] * q[k] + B[o + OFFSET])
 
 
 @kernel
 def screw(B, o, q, k, t):
-    """How much a joint with an axis turns about and slides along it, per unit of its coordinate."""
+    """Rotation about and translation along the axis per unit of the coordinate."""
     one = 1.0 + 0.0 * q[k]
     if t == HELICAL:
         return one, B[o + PITCH] + 0.0 * q[k]
@@ -94,7 +94,7 @@ def screw(B, o, q, k, t):
 
 @kernel
 def joint_pose(B, o, q, k):
-    """Pose `(R, p)` of the node in its parent at the positions that start at `q[k]`."""
+    """Pose `(R, p)` of the node in its parent at the positions q[k:]."""
     R = matrix(B, o + ROTATION)
     p = vector(B, o + POSITION)
     t = kind(B, o)
@@ -105,8 +105,8 @@ def joint_pose(B, o, q, k):
         axis = (R[2], R[5], R[8])
         if t == PRISMATIC:
             return R, add(p, scale(x, axis))
-        slid = advance(B, o, q, k, 0) if t == CAM else B[o + PITCH] * x
-        return steps.turn_z(R, x), add(p, scale(slid, axis))
+        travel = advance(B, o, q, k, 0) if t == CAM else B[o + PITCH] * x
+        return steps.turn_z(R, x), add(p, scale(travel, axis))
     if t == FREE:
         return compose(R, steps.axes_at(q, k + 3)), add(p, rotate(R, vector(q, k)))
     if t == SPHERICAL:
@@ -118,7 +118,7 @@ def joint_pose(B, o, q, k):
 
 @kernel
 def joint_twist(B, o, q, k, x, j):
-    """`S x` as (angular, linear) in the node's frame, for the rates that start at `x[j]`; q is read where S = S(q)."""
+    """`S x` as (angular, linear) in the node's frame, for the rates x[j:]; q is read only if S depends on q."""
     t = kind(B, o)
     z = 0.0 * x[j]
     if t == REVOLUTE:
@@ -155,7 +155,7 @@ def column(B, o, q, k, c):
 
 @kernel
 def joint_bias(B, o, q, k, v, j):
-    """`Ṡ v` as (angular, linear); zero where S is constant."""
+    """`Ṡ v` as (angular, linear); zero for constant S."""
     if varies(kind(B, o)):
         return slope_along(B, o, q, k, v, j, rates(kind(B, o), v, j))
     z = 0.0 * v[j]
@@ -181,11 +181,11 @@ def project(B, o, q, k, n, f, out, j):
         out[j] += np.nan
 
 
-# Where S varies: `∂S x` along a direction, rates and directions of a node as triples, zero beyond its own.
+# For S(q): `∂S x` along a direction; rates and directions are triples, padded with zeros.
 
 @kernel
 def rates(t, x, j):
-    """The numbers of such a node that start at x[j]."""
+    """The triple of a node's rates x[j:]."""
     return (x[j], 0.0 * x[j], 0.0 * x[j]) if t == CAM else vector(x, j)
 
 
@@ -229,31 +229,31 @@ def slope_dual(B, o, q, k, y, n, f):
 
 @routine
 def series_size(B, o, K):
-    """Numbers that Taylor series in time of order K need per node."""
+    """Length of the record of a node for Taylor series in time of order K."""
     if kind(B, o) == CAM:
         return polynomial_series.record_size(integer(B, integer(B, o + PITCH)), K)
     return exponential_series.record_size(K) if kind(B, o) == SPHERICAL_EXP else 0
 
 
 @routine
-def series_rate(B, o, q, k, v, j, stride, order, K, C, at):
-    """Coefficient `order` ≤ K of `S q̇` from those of q̇ at v[j + m·stride:], and the record C[at:] of lower ones."""
+def series_rate(B, o, q, k, v, j, stride, order, K, C, offset):
+    """Coefficient `order` ≤ K of `S q̇` from those of q̇ at v[j + m·stride:], with the record C[offset:]."""
     z = 0.0 * v[j]
     if kind(B, o) == SPHERICAL_EXP:
-        return exponential_series.exponential_rate(q, k, v, j, stride, order, K, C, at), (z, z, z)
+        return exponential_series.exponential_rate(q, k, v, j, stride, order, K, C, offset), (z, z, z)
     if kind(B, o) == CAM:
         r = B[o + RATIO]
         return (z, z, r * v[j + order * stride]), (z, z, polynomial_series.polynomial_rate(
-            B, integer(B, o + PITCH), r * q[k] + B[o + OFFSET], r, v, j, stride, order, K, C, at))
+            B, integer(B, o + PITCH), r * q[k] + B[o + OFFSET], r, v, j, stride, order, K, C, offset))
     return (z, z, z), (z, z, z + np.nan)
 
 
 @routine
-def series_dual(B, o, n, f, order, K, C, at, out, j):
-    """Add coefficient `order` of `Sᵀ (n, f)` to out[j:], from those of n and f; lower orders were given before."""
+def series_dual(B, o, n, f, order, K, C, offset, out, j):
+    """Add coefficient `order` of `Sᵀ (n, f)` to out[j:], from those of n and f, after calls for all lower orders."""
     if kind(B, o) == SPHERICAL_EXP:
-        put_add(out, j, exponential_series.exponential_dual(n, order, K, C, at))
+        put_add(out, j, exponential_series.exponential_dual(n, order, K, C, offset))
     elif kind(B, o) == CAM:
-        out[j] += B[o + RATIO] * (n[2] + polynomial_series.polynomial_dual(f[2], order, K, C, at))
+        out[j] += B[o + RATIO] * (n[2] + polynomial_series.polynomial_dual(f[2], order, K, C, offset))
     else:
         out[j] += np.nan
