@@ -126,7 +126,7 @@ class _Assembler:
             if not count:
                 raise RbdError(f"locked joint '{name}' is fixed: it has no position")
             position = finite([value] if np.ndim(value) == 0 else value, (count,),    # type: ignore[arg-type]
-                           f"locked joint '{name}'")
+                              f"locked joint '{name}'")
             check_quaternions(names[name], position)
             if name in self.mimics:
                 raise RbdError(f"locked joint '{name}' mimics '{self.mimics[name].source}': lock that joint instead")

@@ -187,7 +187,7 @@ class _Functions:
         """A, Ȧq̇ and f side by side: (size, nv + 2)."""
         out = np.empty((self.size, len(v) + 2))
         for label, value, columns in (("A(q)", self.A(q), slice(0, -2)), ("gamma(q, v)", self.gamma(q, v), -2),
-                                     ("f(q)", self.value(q), -1)):
+                                      ("f(q)", self.value(q), -1)):
             shape, array = out[:, columns].shape, np.asarray(value, dtype=float)
             if array.ndim < len(shape) and array.size == out[:, columns].size:
                 array = array.reshape(shape)
@@ -300,7 +300,7 @@ class ConstraintSet:
         if bound is None or bound.model is not model:
             users = tuple(item for item in self.constraints if isinstance(item, _Functions))
             contact_rows = [row for name, item in self._named.items() if isinstance(item, _CONTACTS)
-                  for row in range(self.size)[self.rows[name]]]
+                            for row in range(self.size)[self.rows[name]]]
             contact_row, user = 0, len(contact_rows)    # rows of the values computed per state: contacts first
             records: list[float] = []
             computed: list[float] = []

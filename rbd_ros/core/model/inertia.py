@@ -108,13 +108,13 @@ class Inertia:
             return [f"a mass of {self.mass:g} kg without rotational inertia"]
         if moments[0] < -1e-9 * size:
             problems.append(f"inertia matrix is not positive definite (principal moments "
-                         f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
+                            f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
         elif moments[0] <= 1e-9 * size:
             problems.append("inertia matrix is singular (principal moments "
-                         f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
+                            f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
         if moments[0] + moments[1] < moments[2] * (1 - 1e-6):
             problems.append(f"principal moments violate the triangle inequality ({moments[0]:.3g} + {moments[1]:.3g} < "
-                         f"{moments[2]:.3g} kg m²)")
+                            f"{moments[2]:.3g} kg m²)")
         return problems
 
 

@@ -47,5 +47,5 @@ def with_followers(joints: Sequence[Joint], mimics: Iterable[Mimic], specs: Mapp
         damping, friction = dissipation(specs[mimic.name], 1)
         source, ratio = by_name[mimic.source], mimic.multiplier
         by_name[mimic.source] = dataclasses.replace(source, damping=source.damping + ratio**2 * damping,
-                                                  friction=source.friction + abs(ratio) * friction)
+                                                    friction=source.friction + abs(ratio) * friction)
     return list(by_name.values())
