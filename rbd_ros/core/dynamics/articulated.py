@@ -1,11 +1,11 @@
 """Forward and hybrid dynamics of trees in O(n): K Tables 3 and 4, the articulated-body algorithm (ABA).
 
-A joint of several coordinates is eliminated one column of S at a time (the articulated inertia as seen
-through a chain of massless bodies at the same place), so a single boolean per velocity coordinate says
-whether its acceleration is prescribed (K's set u) or its effort (K's set v), also inside one joint.
+A joint of several coordinates is eliminated one column of S at a time (the articulated inertia as seen through a chain
+of massless bodies at the same place): a boolean per velocity coordinate decides whether its acceleration is prescribed
+(K's set u) or its effort (K's set v), also within one joint.
 
 Articulated inertia: `(m, f) = [[A, G], [Gᵀ, C]] (α, a) + bias` about the node's origin, with A and C
-symmetric. As in `inverse`, linear accelerations are those of the node's origin: `a = v̇ + ω × v`.
+symmetric. As in `inverse`, linear accelerations are classical ones of the node's origin: `a = v̇ + ω × v`.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..model.block import (
 )
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 
-# workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over
+# workspace of one node; per column of S: U = Î s (6), 1/D (D if the acceleration is prescribed), residual effort
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _G, _C, _U, SIZE = layout(
     R=9, p=3, omega=3, alpha=3, accel=3, eta_a=3, eta_l=3, n=3, f=3, a=6, g=9, c=6, u=48)
 SINGULAR = 1e-14
@@ -27,39 +27,39 @@ SINGULAR = 1e-14
 
 @kernel
 def articulated_times(A, G, C, a, b):
-    """The articulated inertia times (angular a, linear b)."""
+    """Articulated inertia times (angular a, linear b)."""
     return (add(symmetric_times(A, a), rotate(G, b)), add(rotate_back(G, a), symmetric_times(C, b)))
 
 
 @kernel
 def articulated_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, out, effort):
-    """One state; returns 0, or the node + 1 whose pivot vanishes: its joint moves no inertia.
+    """ABA of one state; returns 0, or the index + 1 of the node whose pivot vanishes: its joint moves no inertia.
 
-    prescribed: (mask, acc), mask empty or per velocity coordinate whether acc[j:] is prescribed there. wrenches:
-    (wrench, e), those of this state from wrench[e:], empty where there are none. out[j:] takes the accelerations, and
-    with a mask effort[j:] the efforts, prescribed ones copied.
+    prescribed: (mask, acc), mask empty, or per velocity coordinate whether its acceleration acc[j:] is prescribed.
+    wrenches: (wrench, e), node wrenches of this state at wrench[e:], or empty. out[j:]: accelerations; with a mask,
+    effort[j:]: efforts, given ones copied.
     """
-    found = articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W)
-    if found == 0:
+    status = articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W)
+    if status == 0:
         articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort)
-    return found
+    return status
 
 
 @sweep
 def articulated_states(B, q, v, tau, prescribed, wrench, states, W, out, effort):
-    """This many states one after another; returns as `articulated_recursion`."""
+    """`articulated_recursion` of `states` states in turn; returns at the first nonzero status."""
     nodes = node_count(B)
     for s in range(states):
-        found = articulated_recursion(B, q, s * size_q(B), v, tau, s * size_v(B), prescribed, (wrench, 6 * nodes * s),
-                                      W, out, effort)
-        if found != 0:
-            return found
+        status = articulated_recursion(B, q, s * size_q(B), v, tau, s * size_v(B), prescribed, (wrench, 6 * nodes * s),
+                                       W, out, effort)
+        if status != 0:
+            return status
     return 0
 
 
 @kernel
 def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
-    """First two sweeps of ABA, to W: articulated inertias, their columns U, pivots, and residual efforts."""
+    """First two sweeps of ABA, into W: articulated inertias, columns U, pivots, residual efforts."""
     mask, acc = prescribed
     wrench, e = wrenches
     n = node_count(B)
@@ -116,7 +116,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         A = six(W, w + _A)
         G = matrix(W, w + _G)
         C = six(W, w + _C)
-        # bias force with the joint's own bias acceleration: B̂ + Î η
+        # bias force with the joint's bias acceleration η: B̂ + Î η
         N, F = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
         N = add(N, vector(W, w + _N))
         F = add(F, vector(W, w + _F))
@@ -124,14 +124,14 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         for c in range(dof(t) - 1, -1, -1):
             if is_revolute(t):
                 r = B[o + RATIO]
-                most = r * r * (A[0] + A[3] + A[5])
+                bound = r * r * (A[0] + A[3] + A[5])
                 ua = (r * A[2], r * A[4], r * A[5])
                 ul = (r * G[6], r * G[7], r * G[8])
                 left = tau[iv] - r * N[2]
                 size = r * ua[2]
             else:
                 sa, sl = column(B, o, q, iq, c)
-                most = dot(sa, sa) * (A[0] + A[3] + A[5]) + dot(sl, sl) * (C[0] + C[3] + C[5])
+                bound = dot(sa, sa) * (A[0] + A[3] + A[5]) + dot(sl, sl) * (C[0] + C[3] + C[5])
                 ua, ul = articulated_times(A, G, C, sa, sl)
                 left = tau[iv + c] - dot(sa, N) - dot(sl, F)
                 size = dot(sa, ua) + dot(sl, ul)
@@ -145,7 +145,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
                 N = add(N, scale(acc[iv + c], ua))
                 F = add(F, scale(acc[iv + c], ul))
                 continue
-            if not d.real > SINGULAR * abs(most):    # what D could be at most
+            if not d.real > SINGULAR * abs(bound):    # bound: largest possible D
                 return i + 1
             psi = 1.0 / d
             W[u + 6] = psi
@@ -174,7 +174,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
 
 @kernel
 def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
-    """The last sweep, from the W of `articulated_factors`: accelerations, and with a mask efforts."""
+    """Last sweep of ABA, from the W of `articulated_factors`: accelerations, and with a mask efforts."""
     mask, acc = prescribed
     n = node_count(B)
     z = zero(B, tau, j)
@@ -193,18 +193,18 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
         else:
             alpha_p = vector(W, SIZE * h + _ALPHA)
             accel_p = vector(W, SIZE * h + _ACCEL)
-        # without η: it is in the left-over effort already
+        # without η, which the residual effort contains
         alpha = rotate_back(R, alpha_p)
         accel = rotate_back(R, add(accel_p, cross(alpha_p, p)))
         t = kind(B, o)
         for c in range(dof(t)):
             u = w + _U + 8 * c
-            rest = W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel)
+            residual = W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel)
             if hybrid and mask[iv - j + c]:    # Sᵀ (Î V̇ + B̂)
                 x = acc[iv + c]
-                effort[iv + c] = W[u + 6] * x - rest
+                effort[iv + c] = W[u + 6] * x - residual
             else:
-                x = W[u + 6] * rest
+                x = W[u + 6] * residual
                 if hybrid:
                     effort[iv + c] = tau[iv + c]
             out[iv + c] = x
@@ -236,7 +236,7 @@ def downdate(A, G, C, a, l, s):
 
 @kernel
 def to_parent(R, p, A, G, C):
-    """`Ad*_{T⁻¹} Π Ad_{T⁻¹}`: the articulated inertia in the parent's axes, about the parent's origin."""
+    """`Ad*_{T⁻¹} Π Ad_{T⁻¹}`: articulated inertia in the parent's axes, about the parent's origin."""
     C = rotate_symmetric(R, C)
     G = rotate_matrix(R, G)
     A = rotate_symmetric(R, A)

@@ -24,23 +24,21 @@ from .singular import SingularMassMatrix, dense, solved, wrenches_of
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def forward_dynamics_entry(B, q, v, tau, W, out):
-    """One state, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or the
-    singular node + 1.
-    """
+    """`forward_dynamics` of one state: 0; −1 for invalid input or a result that is not finite; singular node + 1."""
     if B[SHARED] > 0.0 or not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (W[:0], 0), W, out, out)
-    return found if found != 0 or all_finite(out) else -1
+    status = articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (W[:0], 0), W, out, out)
+    return status if status != 0 or all_finite(out) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def forward_dynamics_batch(B, q, v, tau, wrench, states, out):
-    """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
+    """`forward_dynamics` of `states` states, wrenches in node frames or empty; returns as `forward_dynamics_entry`."""
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, tau, states)):
         return -1
     W = np.empty(SIZE * node_count(B))
-    found = articulated_states(B, q, v, tau, (np.empty(0, np.bool_), v), wrench, states, W, out, out)
-    return found if found != 0 or all_finite(out) else -1
+    status = articulated_states(B, q, v, tau, (np.empty(0, np.bool_), v), wrench, states, W, out, out)
+    return status if status != 0 or all_finite(out) else -1
 
 
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
@@ -50,9 +48,7 @@ _door = door("forward_dynamics", Call(forward_dynamics_entry, "B q v tau W >", l
 
 
 class Forward(NamedTuple):
-    """`acceleration` (nv,) and `joint_wrenches` (nb, 6), as the function of that name returns them; a batch adds an
-    axis.
-    """
+    """`acceleration` (nv,) and `joint_wrenches` (nb, 6) as of the function `joint_wrenches`; a batch adds an axis."""
 
     acceleration: Array
     joint_wrenches: Array
@@ -72,7 +68,7 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     The articulated-body algorithm (ABA; Featherstone 1983). Shapes, units, external_wrenches and friction as in
     `inverse_dynamics`. Mimic joints (projected) couple distant bodies: such models are solved through the mass matrix.
     Raises `RbdError` for wrong input, and `SingularMassMatrix`, naming joint and row, with the results of all other
-    rows. With joint_wrenches=True returns `Forward`, with what the joints carry.
+    rows. With joint_wrenches=True returns `Forward`, which includes the joint wrenches.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.forward_dynamics(model, [0.3, 0.5], [0.0, 0.0], rbd.gravity_effort(model, [0.3, 0.5])).round(9)
@@ -86,36 +82,36 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     if joint_wrenches:
         a = forward_dynamics(model, q, v, tau, external_wrenches)
         return Forward(a, wrenches_of_joints(model, q, v, a, external_wrenches))
-    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
-    out = given.empty(model.nv)
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
+    out = inputs.empty(model.nv)
 
-    def one(row: int) -> Array:
-        q, v, tau = (x[row] for x in given.arrays)
+    def row_result(row: int) -> Array:
+        q, v, tau = (x[row] for x in inputs.arrays)
         return forward_dynamics(model, q, v, tau, wrenches_of(external_wrenches, row))
 
     if model.mimics:
-        given.check_values()
-        return dense(given, out, one, lambda: solve_dense(model, given, external_wrenches))
-    found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
-                                        given.count, out.reshape(-1))
-    solved(found, given, rows=(out, one), acceleration=out)
+        inputs.check_values()
+        return dense(inputs, out, row_result, lambda: solve_dense(model, inputs, external_wrenches))
+    wrenches = node_wrenches(model, external_wrenches, inputs.batch)
+    status = forward_dynamics_batch.call(model._block, *inputs.flat, wrenches, inputs.count, out.reshape(-1))
+    solved(status, inputs, rows=(out, row_result), acceleration=out)
     return out
 
 
-def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Array:
-    """`M a = τ − b` solved by Cholesky, for models whose bodies share coordinates."""
-    q, v, tau = given.arrays
-    rest = (tau - bias_effort(model, q, v, external_wrenches))[..., None]
-    return given.finite(acceleration=solve_mass_matrix(model, mass_matrix(model, q), rest)[..., 0])[0]
+def solve_dense(model: RobotModel, inputs: States, external_wrenches: Any) -> Array:
+    """`M a = τ − b` by the mass matrix, for models with mimic joints."""
+    q, v, tau = inputs.arrays
+    residual = (tau - bias_effort(model, q, v, external_wrenches))[..., None]
+    return inputs.finite(acceleration=solve_mass_matrix(model, mass_matrix(model, q), residual)[..., 0])[0]
 
 
-def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
-    """`M⁻¹ rest` for a symmetric positive definite matrix, `SingularMassMatrix` where it is not; or many of these."""
+def solve_mass_matrix(model: RobotModel, matrix: Array, right: Array) -> Array:
+    """`M⁻¹ right` for a matrix (…, nv, nv) or block of one; `SingularMassMatrix` unless positive definite."""
     try:
         pivots = np.diagonal(np.linalg.cholesky(matrix), axis1=-2, axis2=-1) ** 2
-        regular = bool((pivots > SINGULAR * np.diagonal(matrix, axis1=-2, axis2=-1)).all())    # rounding leaves some
+        regular = bool((pivots > SINGULAR * np.diagonal(matrix, axis1=-2, axis2=-1)).all())    # above rounding
     except np.linalg.LinAlgError:
         regular = False
     if not regular:
         raise SingularMassMatrix(model.name)
-    return np.asarray(np.linalg.solve(matrix, rest), dtype=np.float64)
+    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)

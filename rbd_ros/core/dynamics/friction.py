@@ -1,4 +1,4 @@
-"""Friction: viscous and Coulomb with Stribeck's effect, smoothed by tanh, and its time derivatives.
+"""Friction: viscous and Coulomb with Stribeck effect, smoothed by tanh, and its time derivatives.
 
 `τ_f(v) = d v + g(v) tanh(v / s)` with `g(v) = c + (b − c) exp(−(v / v_s)²)`: Coulomb level c, breakaway level b ≥ c
 near rest, Stribeck velocity v_s, smoothing s.
@@ -25,8 +25,9 @@ STRIBECK_VELOCITY = 0.1  # rad/s or m/s
 
 @dataclass(frozen=True)
 class Friction:
-    """The law above; every field a number or (n,), of as many joints or motors. Values are taken as given;
-    `joint_friction` makes that of a model's joints, which `dynamics` take as `friction=`.
+    """The friction law of this module; each field a number or (n,), for n joints or motors; unvalidated.
+
+    `joint_friction` returns the law of a model's joints, for the argument `friction=` of dynamics.
 
         >>> rubs = rbd.Friction(damping=0.5, coulomb=2.0)
         >>> rubs.effort(np.array([1.0, -1.0]))
@@ -43,14 +44,14 @@ class Friction:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, list | tuple):
-                with suppress(TypeError, ValueError):    # `packed` says what is no number
+                with suppress(TypeError, ValueError):    # `packed` raises for invalid numbers
                     object.__setattr__(self, field.name, np.asarray(value, dtype=float))
-        level: Any = self.breakaway    # by default as coulomb: no effect of Stribeck's
+        level: Any = self.breakaway    # default: coulomb, no Stribeck effect
         if level is None:
             object.__setattr__(self, "breakaway", self.coulomb)
 
     def level(self, v: Array) -> Array:
-        """g(v): the Coulomb friction that acts at this speed, N m or N."""
+        """g(v) (…, n): level of the Coulomb friction at velocities v, N m or N."""
         return self.coulomb + (self.breakaway - self.coulomb) * np.exp(-(v / self.stribeck_velocity) ** 2)
 
     def effort(self, v: Array) -> Array:
@@ -69,12 +70,12 @@ class Friction:
     def packed(self) -> Array:
         """All fields (5, 1) or (5, n); `RbdError` for invalid numbers."""
         for field in fields(self):
-            given = getattr(self, field.name)
+            field_value = getattr(self, field.name)
             try:
-                value = np.asarray(given, dtype=float)
+                value = np.asarray(field_value, dtype=float)
             except (TypeError, ValueError):
                 raise RbdError(f"friction.{field.name}: expected one finite number or one per coordinate, got "
-                               f"{shown(given)}") from None
+                               f"{shown(field_value)}") from None
             if value.ndim > 1 or not np.isfinite(value).all():
                 raise RbdError(f"friction.{field.name}: expected one finite number or one per coordinate, got "
                                f"{shown(value)}")
@@ -87,7 +88,7 @@ class Friction:
             raise RbdError("friction: its fields are of different lengths") from None
 
     def by_parameters(self, v: Array) -> Array:
-        """∂effort by each of its fields, in their order: (5, …, n)."""
+        """∂effort/∂field in order of the fields: (5, …, n)."""
         s, w = self.smoothing, self.stribeck_velocity
         t = np.tanh(v / s)
         near, far = np.exp(-(v / w) ** 2), -np.expm1(-(v / w) ** 2)
@@ -114,17 +115,17 @@ def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHIN
 
     v: (nv,) or (N, nv) in rad/s or m/s; `damping` and `friction` are the model's. smoothing: speed in v's unit at
     which 76 % of the Coulomb friction acts. breakaway: friction near rest, a number or (nv,), at least `friction`;
-    without it `g = friction`. Inverse dynamics with `friction=joint_friction(model, …)` has it added, forward dynamics
-    subtracted.
+    without it `g = friction`. With `friction=joint_friction(model, …)` inverse dynamics adds this effort, forward
+    dynamics subtracts it. Raises `RbdError` for wrong shapes and invalid numbers.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.friction_effort(model.with_(damping=[0.5, 0.1], friction=[1.0, 0.2]), [1.0, -1.0]).round(3)
         array([ 1.5, -0.3])
     """
-    given = shaped(model, rates={"v": v})
-    effort = joint_friction(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
-    if not finite_entry.call(effort.reshape(-1)):    # which it is not either where v is not
-        given.refuse(effort=effort)
+    inputs = shaped(model, rates={"v": v})
+    effort = joint_friction(model, smoothing, breakaway, stribeck_velocity).effort(inputs.arrays[0])
+    if not finite_entry.call(effort.reshape(-1)):    # v or effort
+        inputs.refuse(effort=effort)
     return effort
 
 
@@ -140,18 +141,18 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
         >>> rbd.friction_effort_derivatives(model, [1.0, 1.0], [2.0, 0.0], [0.0, 0.0])[0].round(3)
         array([1., 0.])
     """
-    given = states(model, rates={"v": v, "a": a, "jerk": jerk})
-    speed, rate, rate_dot = given.arrays
+    inputs = states(model, rates={"v": v, "a": a, "jerk": jerk})
+    speed, rate, rate_dot = inputs.arrays
     law = joint_friction(model, smoothing, breakaway, stribeck_velocity)
     slope, curvature = law._expanded(speed)
-    first, second = given.finite(first=slope * rate, second=slope * rate_dot + curvature * rate * rate)
+    first, second = inputs.finite(first=slope * rate, second=slope * rate_dot + curvature * rate * rate)
     return first, second
 
 
 def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: ArrayLike | None = None,
                 stribeck_velocity: float = STRIBECK_VELOCITY) -> Friction:
-    """The law of a model's joints, with parameters as of `friction_effort`: what inverse, forward and hybrid dynamics,
-    constrained or not, and their directional derivatives take as `friction=`.
+    """The friction law of a model's joints, with parameters as in `friction_effort`: the argument `friction=` of
+    inverse, forward and hybrid dynamics, constrained or not, and of their directional derivatives.
 
         >>> model = rbd.sample("two_link").with_(damping=[0.5, 0.1])
         >>> rbd.inverse_dynamics(model, [0.0, 0.0], [1.0, 0.0], [0.0, 0.0], friction=rbd.joint_friction(model)).round(3)
@@ -171,27 +172,27 @@ def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: A
 
 
 def overcome(model: RobotModel, friction: Friction, v: ArrayLike) -> Array:
-    """Effort of the argument `friction=` at velocities v (…, nv)."""
-    given = shaped(model, rates={"v": v})
-    given.check_values()
-    return given.finite(friction=fitting(model, friction).effort(given.arrays[0]))[0]
+    """Friction effort (…, nv) at velocities v (…, nv)."""
+    inputs = shaped(model, rates={"v": v})
+    inputs.check_values()
+    return inputs.finite(friction=fitting(model, friction).effort(inputs.arrays[0]))[0]
 
 
 def left_over(model: RobotModel, friction: Friction, v: ArrayLike, tau: ArrayLike) -> Array:
-    """Efforts tau minus friction."""
-    given = shaped(model, rates={"v": v, "tau": tau})
-    given.check_values()
-    speed, effort = given.arrays
-    return given.finite(tau=effort - fitting(model, friction).effort(speed))[0]
+    """Efforts tau (…, nv) minus friction at velocities v (…, nv)."""
+    inputs = shaped(model, rates={"v": v, "tau": tau})
+    inputs.check_values()
+    speed, effort = inputs.arrays
+    return inputs.finite(tau=effort - fitting(model, friction).effort(speed))[0]
 
 
 def friction_slope(model: RobotModel, friction: Friction, v: ArrayLike) -> Array:
-    """∂ of that effort by v (…, nv)."""
+    """∂effort/∂v (…, nv) of friction."""
     return fitting(model, friction).slope(shaped(model, rates={"v": v}).arrays[0])
 
 
 def fitting(model: RobotModel, friction: Friction) -> Friction:
-    """The law; raises `RbdError` if it does not fit this model."""
+    """The law itself; raises `RbdError` unless it has one or nv values per field."""
     if not isinstance(friction, Friction):
         raise RbdError(f"friction: expected a Friction, such as joint_friction(model), got {type(friction).__name__}")
     if friction.packed.shape[1] not in (1, model.nv):

@@ -31,35 +31,32 @@ class _Hybrid(NamedTuple):
 
 
 class Hybrid(_Hybrid, Loaded):
-    """Every coordinate's `acceleration` and `effort`, (nv,) or (N, nv) each: what was given, and what follows; and, if
-    asked for, `joint_wrenches`.
+    """`acceleration` and `effort` of every coordinate, given and computed, (nv,) or (N, nv); optional `joint_wrenches`.
     """
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
              "float64[::1], float64[::1])")
 def hybrid_dynamics_entry(B, q, v, a, tau, mask, W, acceleration, effort):
-    """One state, checked; returns as the batch."""
+    """`hybrid_dynamics` of one state; returns as `hybrid_dynamics_batch`."""
     if B[SHARED] > 0.0 or mask.shape[0] != size_v(B) or not (
             positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (W[:0], 0), W, acceleration, effort)
-    return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
+    status = articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (W[:0], 0), W, acceleration, effort)
+    return status if status != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[::1], float64[::1])", nogil=True)
 def hybrid_dynamics_batch(B, q, v, a, tau, mask, wrench, states, acceleration, effort):
-    """This many states, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or
-    the singular node + 1.
-    """
+    """`hybrid_dynamics` of `states` states: 0; −1 for invalid input or results not finite; singular node + 1."""
     if B[SHARED] > 0.0 or mask.shape[0] != size_v(B) or not (
             positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
             and rates_valid(B, tau, states)):
         return -1
     W = np.empty(SIZE * node_count(B))
-    found = articulated_states(B, q, v, tau, (mask, a), wrench, states, W, acceleration, effort)
-    return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
+    status = articulated_states(B, q, v, tau, (mask, a), wrench, states, W, acceleration, effort)
+    return status if status != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
@@ -72,14 +69,13 @@ _door = door("hybrid_dynamics", Call(hybrid_dynamics_entry, "B q v a tau prescri
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                     prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None, *,
                     friction: Friction | None = None, joint_wrenches: bool | None = None) -> Hybrid:
-    """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
+    """Accelerations and efforts of all coordinates, one of the two given for each: K Table 4, O(n).
 
     The articulated-body algorithm (ABA) with prescribed accelerations (Featherstone's hybrid dynamics). prescribed: per
-    velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or coordinates
-    (`model.velocity_names`). Elsewhere `tau` holds and `a` is sought; what is sought may be given as anything finite.
-    All shapes (nv,) or (N, nv); external_wrenches and friction as in `inverse_dynamics`. Raises `RbdError` for wrong
-    input, and `SingularMassMatrix` where the sought accelerations are not determined, as `forward_dynamics`.
-    joint_wrenches=True adds what the joints carry to the result.
+    velocity coordinate whether `a` is given and `tau` computed (nv,) bool, otherwise the reverse; or names of joints or
+    coordinates (`model.velocity_names`). Entries to be computed may have any finite value. All shapes (nv,) or (N, nv);
+    external_wrenches and friction as in `inverse_dynamics`. Raises `RbdError` for wrong input, and `SingularMassMatrix`
+    for undetermined accelerations, as `forward_dynamics`. joint_wrenches=True adds the joint wrenches to the result.
 
         >>> model = rbd.sample("two_link")
         >>> found = rbd.hybrid_dynamics(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 2.0], ["shoulder"])
@@ -102,26 +98,26 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         result._carrying(wrenches_of_joints(model, q, v, result.acceleration, external_wrenches))
         return result
     mask = prescribed_mask(model, prescribed)
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
-    result = Hybrid(given.empty(model.nv), given.empty(model.nv))
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
+    result = Hybrid(inputs.empty(model.nv), inputs.empty(model.nv))
 
-    def one(row: int) -> Hybrid:
-        q, v, a, tau = (x[row] for x in given.arrays)
+    def row_result(row: int) -> Hybrid:
+        q, v, a, tau = (x[row] for x in inputs.arrays)
         return hybrid_dynamics(model, q, v, a, tau, mask, wrenches_of(external_wrenches, row))
 
     if model.mimics:
-        given.check_values()
-        found: Hybrid = dense(given, result, one, lambda: _dense(model, given, mask, external_wrenches))
-        return found
-    refused = hybrid_dynamics_batch.call(
-        model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
+        inputs.check_values()
+        solution: Hybrid = dense(inputs, result, row_result, lambda: _dense(model, inputs, mask, external_wrenches))
+        return solution
+    status = hybrid_dynamics_batch.call(
+        model._block, *inputs.flat, mask, node_wrenches(model, external_wrenches, inputs.batch), inputs.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
-    solved(refused, given, rows=(result, one), **result._asdict())
+    solved(status, inputs, rows=(result, row_result), **result._asdict())
     return result
 
 
 def prescribed_mask(model: RobotModel, prescribed: ArrayLike | Sequence[str]) -> NDArray[np.bool_]:
-    """The boolean mask (nv,) of a mask or of names of joints and velocity coordinates."""
+    """Boolean mask (nv,) from a mask, or from names of joints and velocity coordinates; `RbdError` for other values."""
     if not hasattr(model, "nv"):
         raise not_a_model(model)
     if isinstance(prescribed, str):
@@ -145,15 +141,15 @@ def prescribed_mask(model: RobotModel, prescribed: ArrayLike | Sequence[str]) ->
     return mask
 
 
-def _dense(model: RobotModel, given: States, mask: NDArray[np.bool_], external_wrenches: Any) -> Hybrid:
-    """K eq. 33, 34 for models whose bodies share coordinates."""
-    q, v, a, tau = given.arrays
+def _dense(model: RobotModel, inputs: States, mask: NDArray[np.bool_], external_wrenches: Any) -> Hybrid:
+    """K eq. 33, 34 by the mass matrix, for models with mimic joints."""
+    q, v, a, tau = inputs.arrays
     M = mass_matrix(model, q)
     free = ~mask
     bias = bias_effort(model, q, v, external_wrenches)
     acceleration, effort = a.copy(), tau.copy()
-    rest = tau[..., free] - bias[..., free] - (M[..., free, :][..., mask] @ a[..., mask, None])[..., 0]
+    residual = tau[..., free] - bias[..., free] - (M[..., free, :][..., mask] @ a[..., mask, None])[..., 0]
     if free.any():
-        acceleration[..., free] = solve_mass_matrix(model, M[..., free, :][..., free], rest[..., None])[..., 0]
+        acceleration[..., free] = solve_mass_matrix(model, M[..., free, :][..., free], residual[..., None])[..., 0]
     effort[..., mask] = ((M @ acceleration[..., None])[..., 0] + bias)[..., mask]
-    return Hybrid(*given.finite(acceleration=acceleration, effort=effort))
+    return Hybrid(*inputs.finite(acceleration=acceleration, effort=effort))
