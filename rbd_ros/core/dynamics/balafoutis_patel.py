@@ -1,13 +1,11 @@
-"""Inverse dynamics after Balafoutis & Patel and its partials by q, v, a: G.
+"""Inverse dynamics after Balafoutis and Patel and its partial derivatives by q, v, a: G.
 
-For trees of revolute, prismatic and helical steps (universal, planar, Euler joints are chains of them), in NumPy, as a
-second way to the numbers; for all kinds of joints: `derivatives/balafoutis_patel.py`, `motion/effort_energy.py`. All
-of G's partials are one forward and one backward recursion differentiated in 3 nv directions at once, so `d` below has
-shape (…, 3 nv): by q, then v, then a. Corrected against G's text, see docs/errata.md: gravity at the base is −g;
-partials of accelerations are partials of r̈, s̈; the leaf's moment arm is r_{i,i}; gravity's partial at the root joint is
-kept.
-
-A recursion acts on pairs (value, partials) written as one array with 1 + 3 nv columns, value first.
+For trees of revolute, prismatic and helical steps (universal, planar, Euler joints are chains of them), in NumPy, as an
+independent method; for all kinds of joints: `derivatives/balafoutis_patel.py`, `motion/effort_energy.py`. G's partials
+are one forward and one backward recursion, differentiated in 3 nv directions at once: `d` below has shape (…, 3 nv), by
+q, then v, then a. Corrections of G's text, see docs/errata.md: gravity at the base is −g; partials of accelerations are
+partials of r̈, s̈; the leaf's moment arm is r_{i,i}; the partial of gravity at the root joint is included.
+The recursions work on arrays with 1 + 3 nv columns: value, then partials.
 """
 from __future__ import annotations
 
@@ -63,26 +61,26 @@ def crossed(a: Array, b: Array) -> Array:
 
 
 def turning_and_sliding(row: Array) -> tuple[float, float]:
-    """Of a node about and along z, per unit of its coordinate."""
+    """Rotation about and translation along z per unit of the node's coordinate."""
     S = Primitive(int(row[block.TYPE]), pitch=float(row[block.PITCH])).screw()
     return float(S[2]), float(S[5])
 
 
 def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Partials:
-    """Efforts of one state and their partials, O(n · nv): G. Rotor inertia included.
+    """Efforts of one state and their partial derivatives, O(n · nv): G. Rotor inertia included.
 
     q, v, a as in `inverse_dynamics`. Raises `RbdError` for wrong input and for spherical, exponential or floating
-    joints, which G does not treat.
+    joints, which G does not cover.
     """
-    given = states(model, positions={"q": q}, rates={"v": v, "a": a})
+    inputs = states(model, positions={"q": q}, rates={"v": v, "a": a})
     rows = model._node_rows
-    if given.batch is not None or not all(kind.screw for _, kind in model._kinds):
+    if inputs.batch is not None or not all(kind.screw for _, kind in model._kinds):
         raise RbdError(f"model '{model.name}': the Balafoutis–Patel recursion takes one state of a model with "
                        "revolute, prismatic and helical steps only")
     nv = model.nv
     columns = 1 + 3 * nv
     coordinates = np.zeros((3, nv, columns))    # q, q̇, q̈ and their partials
-    for kind, array in enumerate(given.arrays):
+    for kind, array in enumerate(inputs.arrays):
         coordinates[kind, :, 0] = array
         coordinates[kind, np.arange(nv), 1 + kind * nv + np.arange(nv)] = 1.0
     z = np.array([0.0, 0.0, 1.0])
@@ -92,12 +90,12 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
         out[..., 0] = x
         return out
 
-    nothing = constant(np.zeros(3))
+    zero = constant(np.zeros(3))
     record: list[tuple[Array, ...]] = []
     for row in rows:
-        at, ratio = int(row[block.IV]), row[block.RATIO]
+        first, ratio = int(row[block.IV]), row[block.RATIO]
         turns, slides = turning_and_sliding(row)
-        position, rate, acceleration = (ratio * x[at] for x in coordinates)
+        position, rate, acceleration = (ratio * x[first] for x in coordinates)
         position = position + np.eye(columns)[0] * row[block.OFFSET]
         B = row[block.ROTATION:block.ROTATION + 9].reshape(3, 3)
         turn = so3.exp(turns * position[0] * z)
@@ -107,7 +105,7 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
         axis, slide = np.outer(turns * z, rate), np.outer(slides * z, rate)
         up = int(row[block.PARENT])
         if up < 0:    # base conditions, with gravity as acceleration −g
-            omega, omega_dot, s_ddot, Omega = nothing, nothing, constant(-np.asarray(model.gravity)), dual(nothing)
+            omega, omega_dot, s_ddot, Omega = zero, zero, constant(-np.asarray(model.gravity)), dual(zero)
         else:
             omega, omega_dot, s_ddot, Omega = record[up][:4]
         s_ddot = applied_back(A, s_ddot + applied(Omega, s))
@@ -134,11 +132,11 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     effort = np.zeros((nv, columns))
     for i in range(len(rows) - 1, -1, -1):
         row = rows[i]
-        at, ratio, up = int(row[block.IV]), row[block.RATIO], int(row[block.PARENT])
+        first, ratio, up = int(row[block.IV]), row[block.RATIO], int(row[block.PARENT])
         f, eta = forces[i], moments[i]
         turns, slides = turning_and_sliding(row)
-        effort[at] += ratio * (turns * eta[2] + slides * f[2])
-        effort[at] += row[block.ARMATURE] * coordinates[2, at]
+        effort[first] += ratio * (turns * eta[2] + slides * f[2])
+        effort[first] += row[block.ARMATURE] * coordinates[2, first]
         if up >= 0:
             A, s = record[i][4:6]
             f = applied(A, f)

@@ -1,13 +1,12 @@
-"""The equations of motion and their time derivatives in closed form: M eq. 2–57, by matrices over all bodies at once.
+"""Equations of motion and their time derivatives in closed form: M eq. 2–57, by matrices of all bodies.
 
-For trees of all joints. Dense, O(n²) to O(n³), in NumPy: for insight and as a second way to every number of the
-recursions, not for control rates. Each quantity is a list over the order of differentiation, made by the Leibniz rule
-from M's first derivatives
+For trees of all joints. Dense, O(n²) to O(n³), in NumPy: for insight and verification of the recursions, not for
+control rates. Each quantity is a list over the order of differentiation, by the Leibniz rule from M's first derivatives
 
     Ȧ = A a − A a A  (eq. 19),    J = A X  (eq. 9),    U̇ = −b U  (after eq. 36),
 
-which stay right for joints of several coordinates, where M's shortcut J̇ = −A a J (eq. 12, from a X = 0) is not. Of
-exponential coordinates and cams X = S(q) has derivatives, too: those of `joint_kinds`.
+which hold for joints of several coordinates, unlike M's shortcut J̇ = −A a J (eq. 12, from a X = 0). For exponential
+coordinates and cams X = S(q) has derivatives as well: those of `joint_kinds`.
 """
 from __future__ import annotations
 
@@ -31,10 +30,10 @@ from ..model.state import node_wrenches, numbered, states
 
 
 class ClosedForm(NamedTuple):
-    """By order of differentiation 0 … N, the first axis (the second of a batch): `mass`, `coriolis` (M eq. 20, 22),
-    `skew_coriolis` (C̄, M eq. 54) (N + 1, nv, nv); `gravity`, `external`, `effort` (N + 1, nv); and the matrices that
-    they are made of, to order N + 1: `A` (N + 2, 6n, 6n), `J` (N + 2, 6n, nv) of n nodes. The first derivatives are
-    also called `mass_dot`, …, the second `mass_ddot`, ….
+    """Terms by order of differentiation 0 … N (first axis; second axis of a batch): `mass`, `coriolis` (M eq. 20, 22),
+    `skew_coriolis` (C̄, M eq. 54) (N + 1, nv, nv); `gravity`, `external`, `effort` (N + 1, nv); and to order N + 1 the
+    factors `A` (N + 2, 6n, 6n) and `J` (N + 2, 6n, nv) of n nodes. First derivatives are also `mass_dot`, …, second
+    ones `mass_ddot`, …. SI units.
     """
 
     mass: Array
@@ -98,20 +97,20 @@ class ClosedForm(NamedTuple):
 
 
 def _of_order(terms: Array, order: int, axes: int) -> Array:
-    """The derivative of this order of terms with `axes` axes, the order's first among them."""
+    """Derivative `order` of terms whose last `axes` axes begin with the order of differentiation."""
     if terms.shape[-axes] <= order:
         raise RbdError(f"the closed form was asked for to order {terms.shape[-axes] - 1}: order {order} needs "
                        f"{order} time derivatives of the acceleration")
-    found: Array = np.moveaxis(terms, -axes, 0)[order]
-    return found
+    derivative: Array = np.moveaxis(terms, -axes, 0)[order]
+    return derivative
 
 
 def product(*factors: list[Array]) -> list[Array]:
     """Derivatives of a product from those of its factors: the Leibniz rule."""
-    first, *rest = factors
-    if not rest:
+    first, *others = factors
+    if not others:
         return first
-    second = product(*rest)
+    second = product(*others)
     return [sum((comb(k, j) * (first[j] @ second[k - j]) for j in range(1, k + 1)), start=first[0] @ second[k])
             for k in range(min(len(first), len(second)))]
 
@@ -132,18 +131,18 @@ def block_diagonal(blocks: list[Array]) -> Array:
 
 
 def node_step(row: Array, B: Array | None = None) -> Primitive:
-    """The joint of a node, in the node's axes; of a cam with its curve from the packed model B."""
+    """The joint of a node, in node axes; for a cam with its polynomial from the packed model B."""
     kind = int(row[block.TYPE])
     if kind != CAM or B is None:
         return Primitive(kind, pitch=float(row[block.PITCH]))
-    at = int(row[block.PITCH])
-    return Primitive(kind, advance=tuple(B[at + 1:at + 1 + int(B[at])].tolist()))
+    offset = int(row[block.PITCH])
+    return Primitive(kind, advance=tuple(B[offset + 1:offset + 1 + int(B[offset])].tolist()))
 
 
 def node_pose(row: Array, q: Array, B: Array | None = None) -> Array:
     """Pose (4, 4) of a node in its parent, B exp(X q) (M eq. 3), from its record and all positions."""
-    at, step = int(row[block.IQ]), node_step(row, B)
-    q = row[block.RATIO] * q[at:at + 1] + row[block.OFFSET] if step.nq == 1 else q[at:at + step.nq]
+    first, step = int(row[block.IQ]), node_step(row, B)
+    q = row[block.RATIO] * q[first:first + 1] + row[block.OFFSET] if step.nq == 1 else q[first:first + step.nq]
     R, p = step.pose(q)
     home = se3.from_rotation(row[block.ROTATION:block.ROTATION + 9].reshape(3, 3),
                              row[block.POSITION:block.POSITION + 3])
@@ -158,7 +157,7 @@ def screw(row: Array) -> Array:
 
 @entry("void(float64[::1], int64, float64[::1], float64[::1], int64, float64[:, ::1])")
 def screw_series(B, i, q, v, K, out):
-    """Taylor coefficients in time 0 … K of row c of S(q(t)) of node i to out[c], from those of q̇ (K + 1 times nv)."""
+    """Into out[c] the Taylor coefficients 0 … K in time of row c of S(q(t)) of node i, from those of q̇ (K + 1, nv)."""
     o = node(i)
     k, j = integer(B, o + block.IQ), integer(B, o + block.IV)
     stride = v.shape[0] // (K + 1)
@@ -174,7 +173,7 @@ def screw_series(B, i, q, v, K, out):
 
 
 def screws(B: Array, i: int, row: Array, q: Array, rates: list[Array]) -> list[Array]:
-    """S (6, number of coordinates) of node i and its derivatives in time to order `len(rates) − 1`."""
+    """S (6, number of coordinates) of node i and its time derivatives to order `len(rates) − 1`."""
     step = node_step(row)
     if not step.kind.varies:
         return constant(screw(row), len(rates))
@@ -205,33 +204,35 @@ def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *hi
         >>> rbd.closed_form(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).mass.shape
         (1, 2, 2)
     """
-    given = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
+    inputs = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
     wrenches = external_wrenches if isinstance(external_wrenches, (list, tuple)) else (external_wrenches,)
-    size = max(1, 6 * int(given.model._block[block.NODES]))
-    loads = [node_wrenches(model, wrench, given.batch).reshape(-1, size) for wrench in wrenches]
-    if given.batch is None:
-        made = [np.stack(term) for term in _terms(model, list(given.arrays), [load[0] for load in loads if load.size])]
+    size = max(1, 6 * int(inputs.model._block[block.NODES]))
+    loads = [node_wrenches(model, wrench, inputs.batch).reshape(-1, size) for wrench in wrenches]
+    if inputs.batch is None:
+        terms = [np.stack(term) for term in _terms(model, list(inputs.arrays),
+                                                   [load[0] for load in loads if load.size])]
     else:
-        each = [_terms(model, [x[i] for x in given.arrays], [load[i] for load in loads if load.size])
-                for i in range(given.batch)]
-        shapes = _terms(model, [model.neutral(), *np.zeros((len(given.arrays) - 1, model.nv))], []) if not each else ()
-        made = ([np.array([terms[k] for terms in each]) for k in range(len(ClosedForm._fields))] if each else
-                [np.empty((0, len(term), *term[0].shape)) for term in shapes])
-    return ClosedForm(*given.finite(**dict(zip(ClosedForm._fields, made, strict=True))))
+        batch = [_terms(model, [x[i] for x in inputs.arrays], [load[i] for load in loads if load.size])
+                 for i in range(inputs.batch)]
+        rest = [model.neutral(), *np.zeros((len(inputs.arrays) - 1, model.nv))]
+        shapes = _terms(model, rest, []) if not batch else ()
+        terms = ([np.array([terms[k] for terms in batch]) for k in range(len(ClosedForm._fields))] if batch else
+                 [np.empty((0, len(term), *term[0].shape)) for term in shapes])
+    return ClosedForm(*inputs.finite(**dict(zip(ClosedForm._fields, terms, strict=True))))
 
 
-def _terms(model: RobotModel, given: list[Array], loads: list[Array]) -> tuple[list[Array], ...]:
-    """The fields of `ClosedForm`, as lists, of one state."""
+def _terms(model: RobotModel, state: list[Array], loads: list[Array]) -> tuple[list[Array], ...]:
+    """Fields of `ClosedForm` for one state, as lists over orders."""
     rows, B = model._node_rows, model._block
-    x, *rates = given
+    x, *rates = state
     n, count = len(rows), len(rates) - 1
     Xs = [np.zeros((6 * n, model.nv)) for _ in rates]
     A = np.eye(6 * n)
     poses: list[Array] = []
     for i, row in enumerate(rows):
-        at, up = int(row[block.IV]), int(row[block.PARENT])
+        first, up = int(row[block.IV]), int(row[block.PARENT])
         for whole, S in zip(Xs, screws(B, i, row, x, rates), strict=True):
-            whole[6 * i:6 * i + 6, at:at + S.shape[1]] = S
+            whole[6 * i:6 * i + 6, first:first + S.shape[1]] = S
         T = node_pose(row, x, B)
         poses.append(T if up < 0 else poses[up] @ T)
         if up >= 0:    # eq. 10, 16
@@ -241,12 +242,12 @@ def _terms(model: RobotModel, given: list[Array], loads: list[Array]) -> tuple[l
         return block_diagonal([se3.ad(part) for part in vectors.reshape(n, 6)])
 
     columns = [rate[:, None] for rate in rates]
-    joint = [brackets(each) for each in product(Xs[:count], columns[:count])]            # a, eq. 13
+    joint = [brackets(term) for term in product(Xs[:count], columns[:count])]            # a, eq. 13
     As = [A]
     for k in range(count):                                                               # eq. 19, k times more
         As.append(product(As[:k + 1], joint[:k + 1])[k] - product(As[:k + 1], joint[:k + 1], As[:k + 1])[k])
     J = product(As, Xs)                                                                  # eq. 9
-    b = [brackets(each) for each in product(J[:count], columns[:count])]                 # eq. 8, 15, 23
+    b = [brackets(term) for term in product(J[:count], columns[:count])]                 # eq. 8, 15, 23
     inertia = constant(block_diagonal([node_inertia(row) for row in rows]), count)       # eq. 21
     rotors = np.zeros((model.nv, model.nv))
     for row in rows:
@@ -263,9 +264,9 @@ def _terms(model: RobotModel, given: list[Array], loads: list[Array]) -> tuple[l
     for k in range(count - 1):
         U.append(-product(b[:k + 1], U[:k + 1])[k])
     G = -np.concatenate([np.zeros(3), model.gravity])
-    gravity = [each @ G for each in product(Jt, inertia, U)]                             # eq. 25, 36, 52
+    gravity = [term @ G for term in product(Jt, inertia, U)]                             # eq. 25, 36, 52
     W = [(-loads[k] if k < len(loads) else np.zeros(6 * n))[:, None] for k in range(count)]
-    external = [each[:, 0] for each in product(Jt, W)]                                   # eq. 27, 37, 53
+    external = [term[:, 0] for term in product(Jt, W)]                                   # eq. 27, 37, 53
     accelerations = product(mass, columns[1:])                                           # eq. 1, 28, 38
     velocities = product(coriolis, columns[:count])
     effort = [accelerations[k][:, 0] + velocities[k][:, 0] + gravity[k] + external[k] for k in range(count)]

@@ -5,8 +5,8 @@ derivative `J̇_k = Ad σ − ad_{V_k} Ad S`, where `σ = ad_V S + Ṡ` belongs 
 
     C̄_ij = Σ_k (Ad S_i)ᵀ (M_k Ad σ_j − ad_{V_k}ᵀ M_k Ad S_j)
 
-over the bodies k behind both joints. So M_k and −ad_Vᵀ M_k are summed from the leaves, and nothing else is. That also
-holds for joints of several coordinates, whose ad_{S q̇} S and Ṡ do not vanish (M has single ones only).
+over the bodies k behind both joints: only M_k and −ad_Vᵀ M_k are summed from the leaves. This holds for joints of
+several coordinates, too, where ad_{S q̇} S and Ṡ do not vanish (M has joints of one coordinate).
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ..compiled.door import Call, door
 from ..compiled.workspace import ONE_STATE
 from .mass_matrix import _H, _I, _MASS, _P, _R, SIZE, composite_inertias
 
-# beside the composite inertia, per node: twist, and the blocks of −ad_Vᵀ M: [[A, G], [C, d̃]]
+# workspace X per node: twist, and blocks of the composite −ad_Vᵀ M = [[A, G], [C, d̃]]
 _OMEGA, _V, _A, _G, _C, _D, EXTRA = layout(omega=3, v=3, a=9, g=9, c=9, d=3)
 
 
@@ -64,7 +64,7 @@ def column_rate(B, o, q, k, v, j, c, omega, velo):
 
 @kernel
 def coriolis_sums(B, q, k, v, j, W, X):
-    """Composite inertias to W; twists and composite −ad_Vᵀ M to X."""
+    """Composite inertias into W; twists and composite −ad_Vᵀ M into X."""
     composite_inertias(B, q, k, W)
     n = node_count(B)
     for i in range(n):
@@ -108,12 +108,12 @@ def coriolis_sums(B, q, k, v, j, W, X):
 
 
 @kernel
-def coriolis_recursion(B, q, k, v, j, W, X, H, at):
-    """H[at:] takes the nv × nv matrix, row by row."""
+def coriolis_recursion(B, q, k, v, j, W, X, H, offset):
+    """The nv × nv matrix into H[offset:], row by row."""
     n = node_count(B)
     nv = size_v(B)
     for i in range(nv * nv):
-        H[at + i] = 0.0 * B[0]
+        H[offset + i] = 0.0 * B[0]
     coriolis_sums(B, q, k, v, j, W, X)
     for i in range(n):
         o = node(i)
@@ -145,11 +145,11 @@ def coriolis_recursion(B, q, k, v, j, W, X, H, at):
                 bv = first_velocity(B, ob)
                 for e in range(dof(kind(B, ob))):
                     ta, tl = column(B, ob, q, bq, e)
-                    H[at + (bv + e) * nv + iv + c] += dot(ta, N) + dot(tl, F)
+                    H[offset + (bv + e) * nv + iv + c] += dot(ta, N) + dot(tl, F)
                     if b != i:
                         ua, ul = column_rate(B, ob, q, bq, v, j + bv, e, vector(X, EXTRA * b + _OMEGA),
                                              vector(X, EXTRA * b + _V))
-                        H[at + (iv + c) * nv + bv + e] += (dot(ua, N1) + dot(ul, F1) + dot(ta, N2) + dot(tl, F2))
+                        H[offset + (iv + c) * nv + bv + e] += (dot(ua, N1) + dot(ul, F1) + dot(ta, N2) + dot(tl, F2))
                 R = matrix(W, SIZE * b + _R)
                 p = vector(W, SIZE * b + _P)
                 F = rotate(R, F)
@@ -163,7 +163,7 @@ def coriolis_recursion(B, q, k, v, j, W, X, H, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def coriolis_entry(B, q, v, W, H):
-    """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
+    """Coriolis matrices H (N·nv, nv) of N states; False if an input is invalid or H not finite."""
     nq = size_q(B)
     nv = size_v(B)
     states = H.shape[0] // max(nv, 1)
@@ -185,8 +185,8 @@ _door = door("coriolis_matrix", Call(coriolis_entry, "B q v W >", lambda model: 
 def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Coriolis matrix C(q, v) (nv, nv) or (N, nv, nv): C v + gravity is the bias, and Ṁ − 2C is skew-symmetric.
 
-    M's C̄ (eq. 54), linear in v, for all joint types; Ṁ is the derivative of the mass matrix along the motion. Many
-    matrices have both properties; this one need not be that of the Christoffel symbols. q (nq,) or (N, nq), v (nv,) or
+    M's C̄ (eq. 54), linear in v, for all joint types; Ṁ is the derivative of the mass matrix along the motion. Other
+    matrices have these properties, too, as that of the Christoffel symbols. q (nq,) or (N, nq), v (nv,) or
     (N, nv). Raises `RbdError` for a wrong shape or non-finite numbers.
 
         >>> model = rbd.sample("two_link")
@@ -196,8 +196,8 @@ def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """
     if (C := _door(model, q, v)) is not None:
         return C    # type: ignore[no-any-return]
-    given = shaped(model, positions={"q": q}, rates={"v": v})
-    H = given.empty(model.nv, model.nv)
-    if not coriolis_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
-        given.refuse(coriolis_matrix=H)
+    inputs = shaped(model, positions={"q": q}, rates={"v": v})
+    H = inputs.empty(model.nv, model.nv)
+    if not coriolis_entry.call(model._block, *inputs.flat, model._work, H.reshape(inputs.count * model.nv, model.nv)):
+        inputs.refuse(coriolis_matrix=H)
     return H

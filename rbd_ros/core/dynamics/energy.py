@@ -23,14 +23,14 @@ from ..compiled.door import Call, Shape, Way, door
 from ..compiled.workspace import ONE_STATE
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
 
-# results of one state: kinetic, potential, mass, first moment (3), momentum: angular about the centre of mass, linear
+# results per state: kinetic, potential, mass, first moment (3), angular momentum about the centre of mass, linear
 _KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = layout(
     kinetic=1, potential=1, mass=1, moment=3, angular=3, linear=3)
 
 
 @kernel
-def totals(B, q, k, v, j, W, out, at):
-    """Sums over all moving bodies, in world axes."""
+def totals(B, q, k, v, j, W, out, offset):
+    """Into out[offset:] the sums over all moving bodies, in world axes."""
     node_motion(B, q, k, v, v, j, 1, W)
     z = zero(B, v, j)
     kinetic = z
@@ -58,20 +58,20 @@ def totals(B, q, k, v, j, W, out, at):
         f = rotate(R, F)
         linear = add(linear, f)
         angular = add(angular, add(rotate(R, N), cross(p, f)))
-    out[at + _KINETIC] = kinetic
-    out[at + _POTENTIAL] = z - dot(vector(B, GRAVITY), first)
-    out[at + _MASS] = mass
+    out[offset + _KINETIC] = kinetic
+    out[offset + _POTENTIAL] = z - dot(vector(B, GRAVITY), first)
+    out[offset + _MASS] = mass
     if mass.real > 0.0:    # angular momentum about the centre of mass
         angular = sub(angular, cross(scale(1.0 / mass, first), linear))
     for r in range(3):
-        out[at + _MOMENT + r] = first[r]
-        out[at + _ANGULAR + r] = angular[r]
-        out[at + _LINEAR + r] = linear[r]
+        out[offset + _MOMENT + r] = first[r]
+        out[offset + _ANGULAR + r] = angular[r]
+        out[offset + _LINEAR + r] = linear[r]
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def totals_entry(B, q, v, W, out):
-    """Any number of states, checked; out is (N, RESULTS). False also where that is not finite."""
+    """Totals out (N, RESULTS) of N states; False if an input is invalid or out not finite."""
     nq = size_q(B)
     nv = size_v(B)
     states = out.shape[0]
@@ -87,7 +87,7 @@ ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _part(name: str, arguments: str, first: int, shape: Shape) -> Way:
-    """The door to a part of the totals."""
+    """Direct call of the kernel for a part of the totals."""
     return door(name, Call(totals_entry, arguments, lambda model: [(RESULTS,)], part=(first, shape)))
 
 
@@ -97,12 +97,12 @@ _momentum = _part("centroidal_momentum", "B q v W >", _ANGULAR, (RESULTS - _ANGU
 
 
 def _centers(model: RobotModel) -> Way:
-    """The way of the centre of mass: first moments over the mass."""
+    """Direct call for the centre of mass: first moment over mass."""
     moments = Call(totals_entry, "B q 0 W >", lambda model: [(RESULTS,)], part=(_MASS, (4,))).way(model)
 
     def way(*inputs: Any) -> Any:
-        found = moments(*inputs)
-        return None if found is None or found[0] == 0.0 else found[1:] / found[0]
+        moment = moments(*inputs)
+        return None if moment is None or moment[0] == 0.0 else moment[1:] / moment[0]
 
     return way
 
@@ -111,11 +111,11 @@ _center = door("center_of_mass", _centers)
 
 
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, name: str) -> Array:
-    """This part of the results of one state or a batch; `name` in messages."""
-    given = shaped(model, positions={"q": q}, rates={"v": v})
-    out = given.empty(RESULTS)
-    if not totals_entry.call(model._block, *given.flat, model._work, out.reshape(-1, RESULTS)):
-        given.refuse(**{name: out[..., part]})    # the other parts do not matter here
+    """Results `part` of one state or a batch; `name` in messages."""
+    inputs = shaped(model, positions={"q": q}, rates={"v": v})
+    out = inputs.empty(RESULTS)
+    if not totals_entry.call(model._block, *inputs.flat, model._work, out.reshape(-1, RESULTS)):
+        inputs.refuse(**{name: out[..., part]})    # errors of the other parts are irrelevant
     return out[..., part] if out.ndim > 1 else out[part]
 
 
@@ -132,7 +132,7 @@ def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
 
 
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
-    """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin.
+    """Potential energy (J) of the moving bodies: a number or (N,); zero with the centre of mass at the world's origin.
 
         >>> model = rbd.sample("two_link")
         >>> round(float(rbd.potential_energy(model, [0.5, 0.0])), 3)

@@ -1,8 +1,8 @@
 """Inverse dynamics of trees in O(n): K Table 2, the recursive Newton–Euler algorithm (RNEA), about each node's origin.
 
-The forward recursion carries (ω, α, a): angular velocity, angular acceleration and the acceleration of the
-node's origin, all in the node's axes, with gravity as acceleration −g of the world. That is K's (V, V̇) with
-`a = v̇ + ω × v`: transport to a child then needs no linear velocity, which saves a quarter of the work.
+The forward recursion has (ω, α, a): angular velocity, angular acceleration and classical acceleration of the node's
+origin, in node axes, with gravity as acceleration −g of the world. That is K's (V, V̇) with `a = v̇ + ω × v`: transport
+to a child needs no linear velocity, which saves a quarter of the work.
 """
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def newton_euler(m, c, I, omega, alpha, accel):
 
 @kernel
 def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
-    """One state: q[k:], v[j:], a[j:] and wrenches (empty: none) wrench[e:] per node; efforts to tau[j:]."""
+    """RNEA of one state q[k:], v[j:], a[j:], node wrenches wrench[e:] or empty; efforts into tau[j:]."""
     n = node_count(B)
     z = zero(B, v, j)
     for i in range(n):
@@ -120,7 +120,7 @@ def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def inverse_dynamics_entry(B, q, v, a, W, tau):
-    """One state, checked; False where the input is not what the model takes, or the result is not finite."""
+    """`inverse_dynamics` of one state; False for invalid input or a result that is not finite."""
     if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1)):
         return False
     inverse_dynamics_recursion(B, q, 0, v, a, 0, W[:0], 0, W, tau)
@@ -129,7 +129,7 @@ def inverse_dynamics_entry(B, q, v, a, W, tau):
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def inverse_dynamics_batch(B, q, v, a, wrench, states, tau):
-    """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
+    """`inverse_dynamics` of `states` states, wrenches in node frames or empty; returns as `inverse_dynamics_entry`."""
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
     nodes = node_count(B)
@@ -157,9 +157,9 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
 
     The recursive Newton–Euler algorithm (RNEA; Luh, Walker and Paul 1980). q (nq,) or (N, nq); v, a (nv,) or (N, nv);
     rad, m, s. external_wrenches: `{body: (6,)}` or (nb, 6), moment first, acting on the body, in its URDF link frame; a
-    batch adds a leading axis. Rotor inertia of the model is included, joint friction where it is given:
-    friction=joint_friction(model). Raises `RbdError` for wrong shapes, names or non-finite numbers, and, as every
-    function does, for states so large that the result is beyond what floating point numbers hold.
+    batch adds a leading axis. Rotor inertia of the model is included; joint friction only with
+    friction=joint_friction(model). Raises `RbdError` for wrong shapes, names or non-finite numbers, and, as all
+    functions, for states so large that results overflow.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.inverse_dynamics(model, [0.3, 0.5], [0.0, 0.0], [1.0, 2.0]).round(3)
@@ -169,11 +169,11 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
         return tau
     if friction is not None:
         return inverse_dynamics(model, q, v, a, external_wrenches) + overcome(model, friction, v)
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
-    tau = given.empty(model.nv)
-    if not inverse_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
-                                       given.count, tau.reshape(-1)):
-        given.refuse(effort=tau)
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+    tau = inputs.empty(model.nv)
+    wrenches = node_wrenches(model, external_wrenches, inputs.batch)
+    if not inverse_dynamics_batch.call(model._block, *inputs.flat, wrenches, inputs.count, tau.reshape(-1)):
+        inputs.refuse(effort=tau)
     return tau
 
 
@@ -190,7 +190,7 @@ def bias_effort(model: RobotModel, q: ArrayLike, v: ArrayLike, external_wrenches
 
 
 def gravity_effort(model: RobotModel, q: ArrayLike) -> Array:
-    """Gravity efforts, which hold the robot at rest at q: (nv,) or (N, nv); RNEA with v = a = 0.
+    """Gravity compensation efforts at q: (nv,) or (N, nv), N m or N; RNEA with v = a = 0.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.gravity_effort(model, [0.0, 0.0]).round(3)
@@ -198,5 +198,5 @@ def gravity_effort(model: RobotModel, q: ArrayLike) -> Array:
     """
     if (gravity := _gravity(model, q)) is not None:
         return gravity
-    zeros = getattr(model, "_zeros", ())    # what is no model, inverse_dynamics says
+    zeros = getattr(model, "_zeros", ())    # `inverse_dynamics` raises if `model` is not one
     return inverse_dynamics(model, q, zeros, zeros)

@@ -15,5 +15,5 @@ def inverse_mass_matrix(model: RobotModel, q: Array) -> Array:
     try:
         return np.asarray(np.linalg.inv(mass_matrix(model, q)))
     except np.linalg.LinAlgError:
-        forward_dynamics(model, q, np.zeros(model.nv), np.zeros(model.nv))    # finds the joint, mostly
+        forward_dynamics(model, q, np.zeros(model.nv), np.zeros(model.nv))    # raises naming the joint, in most cases
         raise RbdError(f"model '{model.name}': the mass matrix is singular") from None

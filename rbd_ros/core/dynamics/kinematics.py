@@ -1,4 +1,4 @@
-"""Poses, twists, accelerations and Jacobians of every link: K eq. 37, 41."""
+"""Poses, twists, accelerations and Jacobians of links: K eq. 37, 41."""
 from __future__ import annotations
 
 from typing import Any
@@ -21,13 +21,13 @@ from ..model.state import shaped
 from ..compiled.door import Call, Way, door
 from ..compiled.workspace import ONE_STATE
 
-# per node: world pose; twist (ω, v), angular acceleration and acceleration of the origin, in node axes
+# workspace per node: world pose; twist (ω, v), angular acceleration and classical acceleration, in node axes
 _R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = layout(R=9, p=3, omega=3, v=3, alpha=3, accel=3)
 
 
 @kernel
 def node_motion(B, q, k, v, a, j, order, W):
-    """Fill W: world poses (order 0), twists (1), accelerations without gravity (2)."""
+    """Into W: world poses (order 0), also twists (1), also accelerations without gravity (2)."""
     for i in range(node_count(B)):
         o = node(i)
         w = SIZE * i
@@ -73,7 +73,7 @@ def node_motion(B, q, k, v, a, j, order, W):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
 def poses_entry(B, q, W, poses):
-    """Any number of states, checked; poses is (N·links, 4, 4). False also where they are not finite."""
+    """Poses (N·links, 4, 4) of N states; False if an input is invalid or a pose not finite."""
     nq = size_q(B)
     links = integer(B, LINKS)
     states = poses.shape[0] // links
@@ -105,12 +105,12 @@ def poses_entry(B, q, W, poses):
 
 
 @routine
-def link_motions(B, W, order, out, at):
-    """Copy the results of `node_motion` in W, per link, to out[at:]."""
+def link_motions(B, W, order, out, offset):
+    """Into out[offset:] the motion of each link, from the node motion W."""
     for i in range(integer(B, LINKS)):
         o = integer(B, LINK_START) + LINK * i
         h = integer(B, o + LINK_NODE)
-        k = at + 6 * i
+        k = offset + 6 * i
         if h < 0:
             out[k:k + 6] = 0.0
             continue
@@ -131,7 +131,7 @@ def link_motions(B, W, order, out, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[:, ::1])")
 def motions_entry(B, q, v, a, order, W, motions):
-    """Per link V (order 1) or V̇ (order 2), (angular, linear) in link axes; motions is (N·links, 6)."""
+    """Motions (N·links, 6) of N states: V (order 1) or V̇ (order 2), angular first, in link axes."""
     nq = size_q(B)
     nv = size_v(B)
     links = integer(B, LINKS)
@@ -146,13 +146,13 @@ def motions_entry(B, q, v, a, order, W, motions):
 
 
 @kernel
-def jacobian_recursion(B, q, k, link, frame, J, at):
-    """Columns of the link's Jacobian from the link up to the root. frame: 0 body, 1 world, 2 aligned."""
+def jacobian_recursion(B, q, k, link, frame, J, offset):
+    """Into J[offset:] the Jacobian (6 × nv) of a link, from the link to the root. frame: 0 body, 1 world, 2 aligned."""
     nv = size_v(B)
     for c in range(6 * nv):
-        J[at + c] = 0.0 * B[0]
+        J[offset + c] = 0.0 * B[0]
     o = integer(B, LINK_START) + LINK * link
-    R = matrix(B, o + LINK_ROTATION)    # pose of the link in the node at hand
+    R = matrix(B, o + LINK_ROTATION)    # pose of the link in the current node
     p = vector(B, o + LINK_POSITION)
     i = integer(B, o + LINK_NODE)
     while i >= 0:
@@ -160,7 +160,7 @@ def jacobian_recursion(B, q, k, link, frame, J, at):
         iq = k + first_position(B, o)
         for c in range(dof(kind(B, o))):
             sa, sl = column(B, o, q, iq, c)
-            b = at + first_velocity(B, o) + c
+            b = offset + first_velocity(B, o) + c
             va = rotate_back(R, sa)
             vl = rotate_back(R, add(sl, cross(sa, p)))
             for r in range(3):
@@ -172,7 +172,7 @@ def jacobian_recursion(B, q, k, link, frame, J, at):
         i = parent(B, o)
     if frame > 0:
         for c in range(nv):
-            b = at + c
+            b = offset + c
             va = rotate(R, (J[b], J[b + nv], J[b + 2 * nv]))
             vl = rotate(R, (J[b + 3 * nv], J[b + 4 * nv], J[b + 5 * nv]))
             if frame == 1:
@@ -184,7 +184,7 @@ def jacobian_recursion(B, q, k, link, frame, J, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], int64, int64, float64[:, ::1])")
 def jacobian_entry(B, q, link, frame, J):
-    """Any number of states, checked; J is (N·6, nv). False also where it is not finite."""
+    """Jacobians J (N·6, nv) of N states; False if an input is invalid or J not finite."""
     nq = size_q(B)
     nv = size_v(B)
     states = J.shape[0] // 6
@@ -209,15 +209,15 @@ def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`.
 
         >>> model = rbd.sample("two_link")
-        >>> rbd.forward_kinematics(model, [0.0, 0.0])[-1, :3, 3].round(3)    # where the last link is, m
+        >>> rbd.forward_kinematics(model, [0.0, 0.0])[-1, :3, 3].round(3)    # position of the last link, m
         array([ 0.,  0., -1.])
     """
     if (poses := _poses(model, q)) is not None:
         return poses    # type: ignore[no-any-return]
-    given = shaped(model, positions={"q": q})
-    out = given.empty(len(model.body_names), 4, 4)
-    if not poses_entry.call(model._block, *given.flat, model._work, out.reshape(-1, 4, 4)):
-        given.refuse(poses=out)
+    inputs = shaped(model, positions={"q": q})
+    out = inputs.empty(len(model.body_names), 4, 4)
+    if not poses_entry.call(model._block, *inputs.flat, model._work, out.reshape(-1, 4, 4)):
+        inputs.refuse(poses=out)
     return out
 
 
@@ -234,7 +234,7 @@ def body_velocities(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
 
 
 def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """Component derivatives V̇ (nb, 6) or (N, nb, 6) of the body twists, gravity left out, K eq. 41.
+    """Derivatives V̇ (nb, 6) or (N, nb, 6) of the components of the body twists, without gravity, K eq. 41.
 
     The acceleration of a link's origin in link axes is `V̇[3:] + ω × V[3:]`.
 
@@ -248,10 +248,10 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
 
 
 def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: int) -> Array:
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
-    out = given.empty(len(model.body_names), 6)
-    if not motions_entry.call(model._block, *given.flat, order, model._work, out.reshape(-1, 6)):
-        given.refuse(**{"velocities" if order == 1 else "accelerations": out})
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+    out = inputs.empty(len(model.body_names), 6)
+    if not motions_entry.call(model._block, *inputs.flat, order, model._work, out.reshape(-1, 6)):
+        inputs.refuse(**{"velocities" if order == 1 else "accelerations": out})
     return out
 
 
@@ -259,21 +259,21 @@ FRAMES = {"body": 0, "world": 1, "aligned": 2}
 
 
 def _jacobians(model: RobotModel) -> Way:
-    """The way for each link and frame."""
+    """Direct calls per link and frame."""
     ways: dict[tuple[str, str], Way] = {}
     links = model._body_by_name
 
     def way(q: Any, body: str, frame: str) -> Any:
         try:
-            found = ways.get((body, frame))
-        except TypeError:    # of names
+            cached = ways.get((body, frame))
+        except TypeError:    # unhashable names
             return None
-        if found is None:
+        if cached is None:
             if body not in links or frame not in FRAMES:
                 return None
-            found = ways[body, frame] = Call(jacobian_entry, f"B q ={links[body]} ={FRAMES[frame]} >",
-                                             lambda model: [(6, model.nv)]).way(model)
-        return found(q)
+            cached = ways[body, frame] = Call(jacobian_entry, f"B q ={links[body]} ={FRAMES[frame]} >",
+                                              lambda model: [(6, model.nv)]).way(model)
+        return cached(q)
 
     return way
 
@@ -296,9 +296,9 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
     choice = FRAMES.get(frame)
     if choice is None:
         raise RbdError(f"frame is {shown(frame)}, expected one of {', '.join(FRAMES)}")
-    given = shaped(model, positions={"q": q})
+    inputs = shaped(model, positions={"q": q})
     index = model.body_index(body)
-    J = given.empty(6, model.nv)
-    if not jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(given.count * 6, model.nv)):
-        given.refuse(jacobian=J)
+    J = inputs.empty(6, model.nv)
+    if not jacobian_entry.call(model._block, *inputs.flat, index, choice, J.reshape(inputs.count * 6, model.nv)):
+        inputs.refuse(jacobian=J)
     return J

@@ -24,7 +24,7 @@ _R, _P, _MASS, _H, _I, SIZE = layout(R=9, p=3, mass=1, h=3, I=6)
 
 @kernel
 def composite_inertias(B, q, k, W):
-    """Poses and, per node, mass, first moment and inertia about its origin of all that moves with it."""
+    """Into W per node: pose, and mass, first moment and inertia about the node's origin of the composite body."""
     n = node_count(B)
     for i in range(n):
         o = node(i)
@@ -61,12 +61,12 @@ def composite_inertias(B, q, k, W):
 
 
 @kernel
-def mass_matrix_recursion(B, q, k, W, H, at):
-    """H[at:] takes the nv × nv matrix, row by row."""
+def mass_matrix_recursion(B, q, k, W, H, offset):
+    """The nv × nv matrix into H[offset:], row by row."""
     n = node_count(B)
     nv = size_v(B)
     for i in range(nv * nv):
-        H[at + i] = 0.0 * B[0]
+        H[offset + i] = 0.0 * B[0]
     composite_inertias(B, q, k, W)
     for i in range(n):
         o = node(i)
@@ -76,10 +76,10 @@ def mass_matrix_recursion(B, q, k, W, H, at):
             sa, sl = column(B, o, q, k + first_position(B, o), c)
             mass = W[w + _MASS]
             h = vector(W, w + _H)
-            # momentum of the composite body moving with this column
+            # momentum of the composite body with this column as twist
             N = add(symmetric_times(six(W, w + _I), sa), cross(h, sl))
             F = sub(scale(mass, sl), cross(h, sa))
-            H[at + (iv + c) * nv + iv + c] += B[o + ARMATURE + c]
+            H[offset + (iv + c) * nv + iv + c] += B[o + ARMATURE + c]
             j = i
             while j >= 0:
                 oj = node(j)
@@ -87,9 +87,9 @@ def mass_matrix_recursion(B, q, k, W, H, at):
                 for d in range(dof(kind(B, oj))):
                     ta, tl = column(B, oj, q, k + first_position(B, oj), d)
                     x = dot(ta, N) + dot(tl, F)
-                    H[at + (iv + c) * nv + jv + d] += x
+                    H[offset + (iv + c) * nv + jv + d] += x
                     if j != i:
-                        H[at + (jv + d) * nv + iv + c] += x
+                        H[offset + (jv + d) * nv + iv + c] += x
                 R = matrix(W, SIZE * j + _R)
                 F = rotate(R, F)
                 N = add(rotate(R, N), cross(vector(W, SIZE * j + _P), F))
@@ -98,7 +98,7 @@ def mass_matrix_recursion(B, q, k, W, H, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def mass_matrix_entry(B, q, W, H):
-    """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
+    """Mass matrices H (N·nv, nv) of N states; False if an input is invalid or H not finite."""
     nq = size_q(B)
     nv = size_v(B)
     states = H.shape[0] // max(nv, 1)
@@ -108,7 +108,7 @@ def mass_matrix_entry(B, q, W, H):
     finite = True
     for s in range(states):
         mass_matrix_recursion(B, q, s * nq, W, flat, s * nv * nv)
-        for i in range(nv):    # where these are, all are
+        for i in range(nv):    # diagonal entries: finite ones bound all others
             x = flat[s * nv * nv + i * (nv + 1)]
             finite &= x - x == 0.0
     return finite
@@ -133,8 +133,9 @@ def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
     """
     if (M := _door(model, q)) is not None:
         return M    # type: ignore[no-any-return]
-    given = shaped(model, positions={"q": q})
-    H = given.empty(model.nv, model.nv)
-    if not mass_matrix_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
-        given.refuse(mass_matrix=H)
+    inputs = shaped(model, positions={"q": q})
+    H = inputs.empty(model.nv, model.nv)
+    rows = H.reshape(inputs.count * model.nv, model.nv)
+    if not mass_matrix_entry.call(model._block, *inputs.flat, model._work, rows):
+        inputs.refuse(mass_matrix=H)
     return H

@@ -1,7 +1,7 @@
-"""Rotation rows of constraints: relative rotation of two frames, smooth except at half a turn.
+"""Rotation rows of constraints: relative rotation of two frames, smooth except at θ = π.
 
-R is the pose of frame 2 in frame 1, ω and ω̇ the angular velocity of 2 against 1 and its derivative, in axes of 1. All
-three kinds vanish where the constrained axes agree, grow with 2 sin(θ/2) or sin θ, and have f' = ω there.
+R is the rotation of frame 2 in frame 1, ω and ω̇ the angular velocity of 2 relative to 1 and its derivative, in axes of
+1. All three kinds vanish for aligned constrained axes, where f' = ω, and grow with 2 sin(θ/2) or sin θ.
 """
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def one_axis(R, c):
 
 @kernel
 def turned(R, rx, ry, rz):
-    """What rotation rows need: their number, the free axis (two rows) or the constrained one (one row), and
+    """Data of rotation rows: their number, the free axis (two rows) or the constrained one (one row), and
     three: (w, v) of R's quaternion, w ≥ 0;           f = 2 v          f' = w ω + ω × v
     two:   the other's free axis u, h = √(2/(1+u_c)); f = h (e_c × u)  f' = h e_c × u' + h' u'_c e_c × u,  u' = ω × u;
-           at half a turn, where any direction will do, h is −1 and f twice another axis: `project` turns away from it;
+           at θ = π, where the direction is arbitrary, h is −1 and f twice another axis: `project` leaves it;
     one:   b on the predecessor, u on the successor;  f = −b·u         f' = −b·(ω × u).
     """
     count = int(rx.real) + int(ry.real) + int(rz.real)
@@ -64,7 +64,7 @@ def turned(R, rx, ry, rz):
 
 @kernel
 def turning_value(R, count, c, u, s):
-    """Rotation rows of f, by axis; those that are not constrained mean nothing."""
+    """Rotation rows of f, by axis; undefined for unconstrained axes."""
     if count == 3:
         return scale(2.0, u)
     e = one_axis(R, c)

@@ -1,4 +1,4 @@
-"""Lie groups SO(3) and SE(3), scalars upward: series, so3, se3, what is built on them, geodesics."""
+"""Lie groups SO(3) and SE(3): coefficient series, `so3`, `se3`, differentials of exp and log, curves."""
 from __future__ import annotations
 
 from . import coadjoint, rodrigues, se3, series, so3, trivialized

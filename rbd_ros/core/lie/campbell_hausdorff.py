@@ -1,4 +1,4 @@
-"""The series of Baker, Campbell and Hausdorff on so(3) and se(3), with the first term left out: P eq. 4."""
+"""Baker–Campbell–Hausdorff series on so(3) and se(3), with its first omitted term: P eq. 4."""
 from __future__ import annotations
 
 from math import factorial
@@ -12,26 +12,26 @@ from .series import _bernoulli
 from .so3 import Array
 from .trivialized import group_of
 
-MOST = 8
+HIGHEST_ORDER = 8
 
 
 class BCH(NamedTuple):
-    """`value` (…, 3) or (…, 6), the terms up to the order asked for; `error_term`, that of the next order."""
+    """`value` (…, 3) or (…, 6): sum of the terms up to `order`; `error_term`: the term of order + 1."""
 
     value: Array
     error_term: Array
 
 
 def bch(X: ArrayLike, Y: ArrayLike, order: int = 4) -> BCH:
-    """Z of exp(Z) = exp(X) exp(Y) up to `order` (1 … 8) brackets' worth, for X, Y (…, 3) of so(3) or (…, 6) of se(3).
+    """Z of exp(Z) = exp(X) exp(Y), truncated after `order` (1 … 8); X, Y: (…, 3) of so(3) or (…, 6) of se(3).
 
     Z = X + Y + [X, Y]/2 + ([X, [X, Y]] + [[X, Y], Y])/12 + … (P eq. 4, corrected). The term of order n is homogeneous
-    of degree n in (X, Y); what is left out begins with `error_term`, and is of its size where X and Y are small. The
-    series need not converge for |X| + |Y| above about π (rotation): then the error term is not small, and
-    log(exp(X) exp(Y)) is exact, too. Raises `RbdError` for another order or shapes that do not fit.
+    of degree n in (X, Y). For small X and Y the truncation error is about `error_term`, its leading term. The series
+    may diverge for |X| + |Y| above about π (rotation), which a large `error_term` shows; log(exp(X) exp(Y)) is exact.
+    Raises `RbdError` for another order, and for X and Y of different groups or wrong shapes.
     """
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or not 1 <= order <= MOST:
-        raise RbdError(f"order: expected a whole number 1 … {MOST}, got {shown(order)}")
+    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or not 1 <= order <= HIGHEST_ORDER:
+        raise RbdError(f"order: expected a whole number 1 … {HIGHEST_ORDER}, got {shown(order)}")
     group, X = group_of("X", X)
     other, Y = group_of("Y", Y)
     if group is not other:

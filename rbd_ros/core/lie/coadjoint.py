@@ -1,8 +1,8 @@
 """Coadjoint transformations of wrenches and momenta, and time derivatives of Ad and Ad*.
 
 T is the pose of {b} in {a}; twists go by `V_b = Ad_{T⁻¹} V_a` (K eq. 11), wrenches and momenta by the dual map,
-`F_b = Ad*_T F_a` (K eq. 13, 24), and inertias by `𝓘_b = Ad*_T 𝓘_a Ad_T` (K eq. 21), so that power and energy stay.
-ξ is always the body twist `T⁻¹ Ṫ` (…, 6); with any scalar p instead of time it is K's ∂h/∂p (eq. 89), and for a joint's
+`F_b = Ad*_T F_a` (K eq. 13, 24), inertias by `𝓘_b = Ad*_T 𝓘_a Ad_T` (K eq. 21): power and energy are invariant.
+ξ is the body twist `T⁻¹ Ṫ` (…, 6); for any scalar p in place of time it is K's ∂h/∂p (eq. 89), and for a joint's
 coordinate the column of S (eq. 90).
 """
 from __future__ import annotations
@@ -34,12 +34,12 @@ def ad_star(V: ArrayLike) -> Array:
 
 
 def transform_wrench(T: ArrayLike, wrench: ArrayLike) -> Array:
-    """`Ad*_T F` (…, 6): a wrench, or a momentum, moment first, given in {a}, in {b}."""
+    """`Ad*_T F` (…, 6): a wrench or momentum (moment first) from {a} to {b}."""
     return np.asarray((Ad_star(T) @ checked("wrench", wrench, (6,))[..., None])[..., 0])
 
 
 def transform_inertia(T: ArrayLike, inertia: ArrayLike) -> Array:
-    """`Ad*_T 𝓘 Ad_T` (…, 6, 6): a spatial inertia given in {a}, in {b} (K eq. 21)."""
+    """`Ad*_T 𝓘 Ad_T` (…, 6, 6): a spatial inertia from {a} to {b} (K eq. 21)."""
     X = Ad(T)
     return np.asarray(_transposed(X) @ checked("inertia", inertia, (6, 6)) @ X)
 
@@ -60,5 +60,5 @@ def Ad_star_dot(T: ArrayLike, xi: ArrayLike) -> Array:
 
 
 def Ad_star_inv_dot(T: ArrayLike, xi: ArrayLike) -> Array:
-    """d/dt Ad*_{T⁻¹} = −Ad*_{T⁻¹} ad*_ξ (…, 6, 6): K eq. 88, of which one scan prints Ad*_T."""
+    """d/dt Ad*_{T⁻¹} = −Ad*_{T⁻¹} ad*_ξ (…, 6, 6): K eq. 88 (one scan of the paper prints Ad*_T)."""
     return np.asarray(-Ad_star_inv(T) @ ad_star(xi))

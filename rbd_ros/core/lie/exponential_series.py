@@ -1,12 +1,12 @@
-"""Taylor coefficients in time of the body rate of R = exp(r(t)), order by order, to any order.
+"""Taylor coefficients in time of the body angular velocity of R = exp(r(t)), order by order, to any order.
 
 With x = r·r the rate is s = ṙ − b r × ṙ + c r × (r × ṙ), where b = c₂(x), c = c₃(x) belong to the family
 
     c_i(x) = Σ (−x)ᵏ/(2k + i)!,    dc_i/dx = ½ (i c_{i+2} − c_{i+1}),    c_i = 1/i! − x c_{i+2}
 
-(c₀ = cos √x, c₁ = a of `series`). The derivative rule never divides by x, so it holds at r = 0 as elsewhere: the
-coefficients of c₂, c₃ up to order K follow from the values of c₂ … c_{2K+3} at the start. Its terms cancel where x is
-large; beyond `FAR` the same rule is `d_i = dc_i/dx = (c_{i−1} − i c_i)/2x`, and c₀ … c₃ with d₁ … d₃ do.
+(c₀ = cos √x, c₁ = a of `series`). The derivative rule never divides by x, so it is regular at r = 0: the
+coefficients of c₂, c₃ up to order K follow from the values of c₂ … c_{2K+3} at t = 0. Its terms cancel for large x:
+above `FAR` the rule is instead `d_i = dc_i/dx = (c_{i−1} − i c_i)/2x`, which needs c₀ … c₃ and d₁ … d₃ only.
 """
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .spatial import add, cross, dot, scale
 
 # Record of one rotation, per order: r, r × ṙ, r × (r × ṙ), n, r × n, r × (r × n), x, then a row for each c_i.
 _ROWS = 19
-FAR = 100.0    # x, ten radians
+FAR = 100.0    # x = |r|²: ten radians
 
 
 @kernel
 def record_size(K):
-    """Numbers that one rotation needs for orders 0 … K."""
+    """Length of the record of one rotation for orders 0 … K."""
     return (_ROWS + 2 * K + 5) * (K + 1)
 
 
 @kernel
 def entire(i, x):
-    """`c_i(x)` from its power series, for i² ≥ |x|, where terms only shrink."""
+    """`c_i(x)` from its power series, for i² ≥ |x|: the terms decrease."""
     term = 1.0
     for k in range(1, i + 1):
         term = term / k
@@ -46,8 +46,8 @@ def entire(i, x):
 
 
 @routine
-def entire_values(x, C, at, step, count):
-    """`c_i(x)` to C[at + i·step], i < count: upwards from cos and sin while i² < x, the power series beyond."""
+def entire_values(x, C, offset, step, count):
+    """`c_i(x)` into C[offset + i·step], i < count: upward recursion from cos and sin for i² < x, else power series."""
     for i in range(count):
         if i * i >= x.real:
             value = entire(i, x)
@@ -63,23 +63,22 @@ def entire_values(x, C, at, step, count):
             factorial = 1.0
             for k in range(1, i - 1):
                 factorial = factorial * k
-            value = (1.0 / factorial - C[at + (i - 2) * step]) / x
-        C[at + i * step] = value
+            value = (1.0 / factorial - C[offset + (i - 2) * step]) / x
+        C[offset + i * step] = value
 
 
 @kernel
-def vector_at(C, at):
-    return (C[at], C[at + 1], C[at + 2])
+def vector_at(C, offset):
+    return (C[offset], C[offset + 1], C[offset + 2])
 
 
 @routine
-def exponential_rate(q, k, v, j, stride, order, K, C, at):
-    """Coefficient `order` of the body rate, from r = q[k:k+3] and the coefficients v[j + m·stride:] of ṙ, m ≤ order.
-
-    Orders 0 … K one after another fill the record C[at:]; the last one may be asked for again with another v.
+def exponential_rate(q, k, v, j, stride, order, K, C, offset):
+    """Coefficient `order` of the body angular velocity, from r = q[k:k+3] and coefficients v[j + m·stride:] of ṙ,
+    m ≤ order. Calls for orders 0 … K in turn fill the record C[offset:]; the last one may be repeated with another v.
     """
     n = K + 1
-    R, Y, X, B = at, at + 3 * n, at + 18 * n, at + _ROWS * n
+    R, Y, X, B = offset, offset + 3 * n, offset + 18 * n, offset + _ROWS * n
     if order == 0:
         r = vector_at(q, k)
     else:
@@ -106,12 +105,12 @@ def exponential_rate(q, k, v, j, stride, order, K, C, at):
         y = add(y, cross(vector_at(C, R + 3 * m), vector_at(v, j + (order - m) * stride)))
     for c in range(3):
         C[Y + 3 * order + c] = y[c]
-    return add(rate, twisted(order, K, C, at, Y, -1.0))
+    return add(rate, twisted(order, K, C, offset, Y, -1.0))
 
 
 @routine
 def far_order(order, C, B, X, n):
-    """Coefficient `order` of c₀ … c₃, rows of n at B, and of d₁ … d₃, behind them, from those of x at X."""
+    """Coefficient `order` of c₀ … c₃ (rows of n numbers at B) and d₁ … d₃ (the next rows), from those of x at X."""
     if order > 0:
         for i in range(4):    # (order) c_i = Σ (m ẋ) d_i, d₀ = −½ c₁
             total = 0.0 * C[X]
@@ -127,32 +126,32 @@ def far_order(order, C, B, X, n):
 
 
 @routine
-def exponential_dual(moment, order, K, C, at):
-    """Coefficient `order` of `Jᵀ n = n + b r × n + c r × (r × n)` from that of n; lower orders were given before."""
+def exponential_dual(moment, order, K, C, offset):
+    """Coefficient `order` of `Jᵀ n = n + b r × n + c r × (r × n)` from that of n, after calls for all lower orders."""
     n = K + 1
-    N, Y = at + 9 * n, at + 12 * n
+    N, Y = offset + 9 * n, offset + 12 * n
     y = (0.0 * moment[0], 0.0 * moment[0], 0.0 * moment[0])
     for c in range(3):
         C[N + 3 * order + c] = moment[c]
     for m in range(order + 1):
-        y = add(y, cross(vector_at(C, at + 3 * m), vector_at(C, N + 3 * (order - m))))
+        y = add(y, cross(vector_at(C, offset + 3 * m), vector_at(C, N + 3 * (order - m))))
     for c in range(3):
         C[Y + 3 * order + c] = y[c]
-    return add(moment, twisted(order, K, C, at, Y, 1.0))
+    return add(moment, twisted(order, K, C, offset, Y, 1.0))
 
 
 @kernel
-def twisted(order, K, C, at, Y, sign):
-    """Coefficient `order` of `sign · b Y + c r × Y` for the vectors at Y; those of r × Y are put behind them."""
+def twisted(order, K, C, offset, Y, sign):
+    """Coefficient `order` of `sign · b Y + c r × Y` for the vectors at Y; r × Y is stored after them."""
     n = K + 1
-    B = at + _ROWS * n
+    B = offset + _ROWS * n
     Z = Y + 3 * n
-    z = (0.0 * C[at], 0.0 * C[at], 0.0 * C[at])
+    z = (0.0 * C[offset], 0.0 * C[offset], 0.0 * C[offset])
     for m in range(order + 1):
-        z = add(z, cross(vector_at(C, at + 3 * m), vector_at(C, Y + 3 * (order - m))))
+        z = add(z, cross(vector_at(C, offset + 3 * m), vector_at(C, Y + 3 * (order - m))))
     for c in range(3):
         C[Z + 3 * order + c] = z[c]
-    total = (0.0 * C[at], 0.0 * C[at], 0.0 * C[at])
+    total = (0.0 * C[offset], 0.0 * C[offset], 0.0 * C[offset])
     for m in range(order + 1):
         total = add(total, add(scale(sign * C[B + 2 * n + m], vector_at(C, Y + 3 * (order - m))),
                                scale(C[B + 3 * n + m], vector_at(C, Z + 3 * (order - m)))))

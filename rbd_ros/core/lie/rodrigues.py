@@ -1,9 +1,9 @@
-"""Cayley–Rodrigues parameters of rotations (P §2.2): c = u tan(θ/2) (…, 3) for a turn by θ about the unit vector u.
+"""Cayley–Rodrigues parameters (P §2.2): c = u tan(θ/2) (…, 3) of the rotation by θ about the unit vector u.
 
     R = (1 − ĉ)⁻¹ (1 + ĉ) = 1 + 2 (ĉ + ĉ²)/(1 + |c|²),    |θ| < π
 
-They are rational in R and compose without trigonometry; half a turn is at infinity. Differentials as in `trivialized`:
-left in axes of the body, right in those of the world.
+The parameters are rational in R and compose without trigonometry; θ = π is at infinity. Differentials as in
+`trivialized`: left in body axes, right in world axes.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import RbdError
 from .so3 import Array, checked, hat, to_quaternion
 
-FARTHEST = 1e7    # |c|, which is θ = π − 2e-7
+FARTHEST = 1e7    # largest |c|: θ = π − 2e-7
 
 
 def cayley(c: ArrayLike) -> Array:
@@ -27,7 +27,7 @@ def cayley(c: ArrayLike) -> Array:
 
 
 def cayley_inverse(R: ArrayLike) -> Array:
-    """Cayley–Rodrigues parameters c (…, 3) of R (…, 3, 3); raises `RbdError` at half a turn, where there are none."""
+    """Cayley–Rodrigues parameters c (…, 3) of R (…, 3, 3); raises `RbdError` at θ = π, where c is infinite."""
     q = to_quaternion(R)
     if (np.abs(q[..., 3]) * FARTHEST < 1.0).any():
         raise RbdError("R: turns by half a turn, which has no Cayley–Rodrigues parameters; expected less than π")
@@ -46,11 +46,11 @@ def dcayley_right(c: ArrayLike) -> Array:
 
 
 def dcayley_inverse_left(c: ArrayLike) -> Array:
-    """ċ = dcayley_inverse_left(c) ω (…, 3, 3) with ω in axes of the body: (1 + ĉ + c cᵀ)/2."""
+    """ċ = dcayley_inverse_left(c) ω (…, 3, 3) with ω in body axes: (1 + ĉ + c cᵀ)/2."""
     c = checked("c", c, (3,))
     return np.asarray(0.5 * (np.eye(3) + hat(c) + c[..., :, None] * c[..., None, :]))
 
 
 def dcayley_inverse_right(c: ArrayLike) -> Array:
-    """ċ = dcayley_inverse_right(c) ω (…, 3, 3) with ω in axes of the world: (1 − ĉ + c cᵀ)/2."""
+    """ċ = dcayley_inverse_right(c) ω (…, 3, 3) with ω in world axes: (1 − ĉ + c cᵀ)/2."""
     return dcayley_inverse_left(-checked("c", c, (3,)))

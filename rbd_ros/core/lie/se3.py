@@ -3,12 +3,12 @@
 T = (R, p), 4 × 4, maps coordinates of the body to those of its parent; V = (ω, v) = (T⁻¹Ṫ)^∨ is the body twist
 (K eq. 9, 10). dexp is the *right* Jacobian of exp: T⁻¹dT = (dexp(ξ) dξ)^ for T = exp(ξ).
 
-ad_V is ad of so(3) over the dual numbers ω + εv, ε² = 0. So any power series in ad_V is, in blocks,
+ad_V is ad of so(3) over the dual numbers ω + εv, ε² = 0. A power series F in ad_V therefore has the blocks
 
     F(ad_V) = | F(ω̂)         0    |
               | DF(ω̂)[v]   F(ω̂) |
 
-with the directional derivative of the so(3) function along v; dexp and its derivatives need nothing else.
+with DF(ω̂)[v] the directional derivative of F on so(3) along v; dexp and its derivatives are computed this way.
 """
 from __future__ import annotations
 

@@ -6,13 +6,13 @@ All but the last two belong to one family, entire functions of x (θ = √x):
 
     a' = (cosθ − a)/2x,   b' = (a − 2b)/2x,   c' = (b − 3c)/2x,   b'' = (a' − 4b')/2x,   c'' = (b' − 5c')/2x
 
-with ' = d/dx. For instance c' = −(2θ − 3 sinθ + θ cosθ)/2θ⁵, which in this closed form has lost ten digits
-at θ = 0.01. Below the switch every coefficient is its Taylor series in x, above it the closed form, and both
-hold full double precision where they meet. The derivatives cancel more, so their switch lies farther out.
+with ' = d/dx. The closed form of c' = −(2θ − 3 sinθ + θ cosθ)/2θ⁵, for instance, loses ten digits at θ = 0.01.
+Below a switch value of x every coefficient is its Taylor series, above it the closed form; both have full double
+precision at the switch. The derivatives suffer more cancellation, so their switch is at a larger x.
 
-At the end of the file, the power series in r̂ that the coefficients belong to: s·1 + h r̂ + g r̂².
+The end of the file has the power series in r̂ with such coefficients: s·1 + h r̂ + g r̂².
 
-The argument may be complex (complex step): the switch looks at the real part only.
+The argument may be complex (complex step): the switch depends on its real part only.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..compiled.kernel import kernel
 
 SWITCH = 4.0                # θ = 2: values
 SWITCH_DERIVATIVE = 16.0    # θ = 4: derivatives with respect to x
-SWITCH_ARCTANGENT = 0.01    # square of the tangent: here only smoothness is at stake, nothing cancels
+SWITCH_ARCTANGENT = 0.01    # square of the tangent; no cancellation, the series is for smoothness
 _TERMS = 14                 # at x = 4: next term of a below 1e-22
 _TERMS_DERIVATIVE = 20      # at x = 16: next term of c'' below 1e-23 of its value
 

@@ -1,11 +1,10 @@
 """Rotations SO(3): rotation vectors, matrices, unit quaternions (x, y, z, w).
 
-Two faces of one source. The kernels below work on scalars in tuples, a 3 × 3 matrix as a row-major 9-tuple, of
-floats or complex numbers (complex step); dynamics kernels call them. The public functions take NumPy arrays with
-any leading axes, check them once and run the kernels over the rows.
+Kernels work on tuples of floats or complex numbers (complex step), a 3 × 3 matrix as a row-major 9-tuple; dynamics
+kernels call them. Public functions take NumPy arrays with any leading axes, check them and call the kernels by rows.
 
 Convention: body frame. R maps body coordinates to the parent's, and its body angular velocity is ω, ω̂ = RᵀṘ.
-So dexp is the *right* Jacobian J of exp: RᵀdR = (dexp(r) dr)^ for R = exp(r). The left one is dexp(−r) = dexp(r)ᵀ.
+dexp is the *right* Jacobian J of exp: RᵀdR = (dexp(r) dr)^ for R = exp(r). The left Jacobian is dexp(−r) = dexp(r)ᵀ.
 """
 from __future__ import annotations
 
@@ -68,14 +67,14 @@ def right_jacobian_second(r: Any, u: Any, w: Any) -> Any:
 
 @kernel
 def quaternion_to_matrix(x: Any, y: Any, z: Any, w: Any) -> Any:
-    """Rotation matrix of the quaternion; divides by the squared norm, so that any non-zero one gives a rotation."""
+    """Rotation matrix of a non-zero quaternion of any norm."""
     scale = 2.0 / (x * x + y * y + z * z + w * w)
     return series.skew_polynomial(1.0, scale * w, scale, (x, y, z))
 
 
 @kernel
 def quaternion_multiply(p: Any, q: Any) -> Any:
-    """Product p ∘ q of quaternions (x, y, z, w): the matrix of the product is the product of the matrices."""
+    """Product p ∘ q of quaternions (x, y, z, w), in the order of the product of their rotation matrices."""
     px, py, pz, pw = p
     qx, qy, qz, qw = q
     return (pw * qx + px * qw + py * qz - pz * qy,
@@ -94,7 +93,7 @@ def quaternion_exp(r: Any) -> Any:
 
 @kernel
 def quaternion_log(x: Any, y: Any, z: Any, w: Any) -> Any:
-    """Shortest rotation vector (|r| ≤ π) of the non-zero quaternion, of any norm and either sign."""
+    """Shortest rotation vector (|r| ≤ π) of a non-zero quaternion of any norm and sign."""
     square = x * x + y * y + z * z
     sign = -1.0 if w.real < 0.0 else 1.0
     positive = sign * w
@@ -109,7 +108,7 @@ def quaternion_log(x: Any, y: Any, z: Any, w: Any) -> Any:
 
 @kernel
 def matrix_to_quaternion(m: Any) -> Any:
-    """Unit quaternion of a rotation matrix, dividing by its largest component, which is at least 1/2 (Shepperd)."""
+    """Unit quaternion of a rotation matrix by Shepperd's method: divides by the largest component, at least 1/2."""
     xx, xy, xz, yx, yy, yz, zx, zy, zz = m
     trace = xx + yy + zz
     if trace.real >= max(xx.real, yy.real, zz.real):
@@ -140,7 +139,7 @@ _EXP, _DEXP, _DEXP_INV, _DEXP_DOT, _DEXP_SECOND, _FROM_QUATERNION, _TO_QUATERNIO
 
 @entry("void(int64, float64[:, ::1], float64[:, ::1])")
 def so3_rows(operation: Any, rows: Any, out: Any) -> None:
-    """One of the kernels above over the rows of an array."""
+    """The kernel of number `operation` over the rows of an array."""
     for i in range(rows.shape[0]):
         row = rows[i]
         r = (row[0], row[1], row[2])
@@ -198,7 +197,7 @@ def checked_rotation(name: str, value: ArrayLike) -> Array:
 
 
 def _rows(operation: int, size: tuple[int, ...], *arrays: Array) -> Array:
-    """Kernel `operation` over the leading axes of `arrays` (vectors, or matrices), results of shape `size`."""
+    """Kernel `operation` over the leading axes of `arrays` (vectors or matrices); results of shape (…, *size)."""
     if operation in (_LOG, _TO_QUATERNION):
         arrays = (arrays[0].reshape((*arrays[0].shape[:-2], 9)),)
     lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
@@ -230,17 +229,17 @@ def exp(r: ArrayLike) -> Array:
 
 
 def log(R: ArrayLike) -> Array:
-    """Shortest rotation vector (…, 3) in rad of R (…, 3, 3), |r| ≤ π; precise at 0 and at π, where r and −r are one."""
+    """Shortest rotation vector (…, 3) in rad of R (…, 3, 3), |r| ≤ π; precise at 0 and π (there of either sign)."""
     return _rows(_LOG, (3,), checked_rotation("R", R))
 
 
 def dexp(r: ArrayLike) -> Array:
-    """Right Jacobian J(r) (…, 3, 3): RᵀṘ = (J(r) ṙ)^ for R = exp(r); the left one is J(−r)."""
+    """Right Jacobian J(r) (…, 3, 3): RᵀṘ = (J(r) ṙ)^ for R = exp(r); the left Jacobian is J(−r)."""
     return _rows(_DEXP, (3, 3), checked("r", r, (3,)))
 
 
 def dexp_inv(r: ArrayLike) -> Array:
-    """J⁻¹(r) (…, 3, 3): ṙ = J⁻¹(r) ω; raises where |r| is a multiple 2π, 4π, … and J is singular."""
+    """J⁻¹(r) (…, 3, 3): ṙ = J⁻¹(r) ω; raises `RbdError` at |r| = 2π, 4π, …, where J is singular."""
     r = checked("r", r, (3,))
     angle = np.linalg.norm(r, axis=-1)
     if ((angle > 1.0) & (np.abs(np.sin(0.5 * angle)) < 1e-9)).any():
@@ -266,12 +265,12 @@ def _checked_quaternion(value: ArrayLike) -> Array:
 
 
 def from_quaternion(quaternion: ArrayLike) -> Array:
-    """Rotation matrix (…, 3, 3) of a quaternion (…, 4) in the order x, y, z, w; its length does not matter."""
+    """Rotation matrix (…, 3, 3) of a non-zero quaternion (…, 4) in the order x, y, z, w, of any norm."""
     return _rows(_FROM_QUATERNION, (3, 3), _checked_quaternion(quaternion))
 
 
 def to_quaternion(R: ArrayLike) -> Array:
-    """Unit quaternion (…, 4) in the order x, y, z, w of R (…, 3, 3); one of the two signs."""
+    """Unit quaternion (…, 4) in the order x, y, z, w of R (…, 3, 3), of either sign."""
     return _rows(_TO_QUATERNION, (4,), checked_rotation("R", R))
 
 

@@ -1,8 +1,8 @@
-"""Compiled algebra of 3-vectors, rotations and symmetric 3x3 matrices as tuples of scalars.
+"""Compiled algebra of 3-vectors, rotations and symmetric 3 × 3 matrices as tuples of scalars.
 
-Tuples live in registers: nothing is allocated, and recursions read like the tables of the papers. A vector
+Tuples stay in registers, without allocation, and recursions read like the tables of the papers. A vector
 is `(x, y, z)`; a matrix `(m00, m01, …, m22)`, row by row; a symmetric matrix `(xx, xy, xz, yy, yz, zz)`.
-A pose `(R, p)` takes child coordinates to parent coordinates. Works for floats and complex numbers.
+A pose `(R, p)` maps child coordinates to parent coordinates. Scalars are floats or complex numbers.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cross(a, b):
 
 @kernel
 def unit(c, like):
-    """Unit vector c, in the type of `like`; zero where c is none of 0, 1, 2."""
+    """Unit vector of axis c in the type of `like`; the zero vector unless c is 0, 1 or 2."""
     z = 0.0 * like
     return (z + 1.0 if c == 0 else z, z + 1.0 if c == 1 else z, z + 1.0 if c == 2 else z)
 
@@ -92,7 +92,7 @@ def symmetric_times(S, a):
 
 @kernel
 def hat_times(p, B):
-    """`[p] B`, the columns of `B` crossed with `p` from the left."""
+    """`p̂ B`: p × each column of B."""
     return (p[1] * B[6] - p[2] * B[3], p[1] * B[7] - p[2] * B[4], p[1] * B[8] - p[2] * B[5],
             p[2] * B[0] - p[0] * B[6], p[2] * B[1] - p[0] * B[7], p[2] * B[2] - p[0] * B[8],
             p[0] * B[3] - p[1] * B[0], p[0] * B[4] - p[1] * B[1], p[0] * B[5] - p[1] * B[2])

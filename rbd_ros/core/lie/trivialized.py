@@ -1,11 +1,11 @@
 """Both trivialised differentials of exp and log, by name: P eq. 11–15.
 
-A velocity Ẋ at X of SO(3) or SE(3) is taken to the Lie algebra by either translation, and d/dt exp(ξ(t)) is
+A velocity Ẋ at X of SO(3) or SE(3) is mapped to the Lie algebra by left or right translation; for X = exp(ξ(t)) it is
 
-    left:  (X⁻¹Ẋ)^∨ = dexp_left(ξ) ξ̇,  Σ (−ad_ξ)ᵏ/(k + 1)!      in axes of the body (`se3.dexp`, the *right* Jacobian)
-    right: (ẊX⁻¹)^∨ = dexp_right(ξ) ξ̇, Σ (+ad_ξ)ᵏ/(k + 1)!      in those of the world (the *left* Jacobian)
+    left:  (X⁻¹Ẋ)^∨ = dexp_left(ξ) ξ̇,  Σ (−ad_ξ)ᵏ/(k + 1)!      in body axes (`se3.dexp`, the *right* Jacobian)
+    right: (ẊX⁻¹)^∨ = dexp_right(ξ) ξ̇, Σ (+ad_ξ)ᵏ/(k + 1)!      in world axes (the *left* Jacobian)
 
-for ξ (…, 3) of SO(3) and (…, 6) of SE(3). The names say from which side X⁻¹ is multiplied.
+for ξ (…, 3) of SO(3) and (…, 6) of SE(3). Left and right: the side on which X⁻¹ is multiplied.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .so3 import Array, checked, checked_rotation
 
 
 def group_of(name: str, xi: ArrayLike) -> tuple[ModuleType, Array]:
-    """`so3` or `se3`, by the size of the last axis, and ξ as an array; raises `RbdError` for any other."""
+    """`so3` or `se3` by the size 3 or 6 of the last axis, and ξ as an array; raises `RbdError` for other sizes."""
     try:
         size = np.shape(xi)[-1:]
     except ValueError:
@@ -40,7 +40,7 @@ def dexp_left(xi: ArrayLike) -> Array:
 
 
 def dexp_right(xi: ArrayLike) -> Array:
-    """(ẊX⁻¹)^∨ = dexp_right(ξ) ξ̇ for X = exp(ξ): (…, 3, 3) or (…, 6, 6); dexp_left(−ξ)."""
+    """(ẊX⁻¹)^∨ = dexp_right(ξ) ξ̇ for X = exp(ξ): (…, 3, 3) or (…, 6, 6); equals dexp_left(−ξ)."""
     group, xi = group_of("xi", xi)
     return np.asarray(group.dexp(-xi))
 
@@ -71,11 +71,11 @@ def _velocity(X: ArrayLike, Xdot: ArrayLike, product: Callable[[Array, Array], A
     rotation = np.shape(X)[-2:] == (3, 3)
     X = checked_rotation("X", X) if rotation else checked_pose("X", X)
     inverse = np.swapaxes(X, -1, -2) if rotation else se3.inverse(X)
-    turned = product(inverse, checked("Xdot", Xdot, X.shape[-2:]))
-    skew = turned[..., :3, :3]
-    size = 1.0 + np.abs(turned).max(initial=0.0)
-    if np.abs(skew + np.swapaxes(skew, -1, -2)).max(initial=0.0) > 1e-6 * size or turned[..., 3:, :].any():
+    element = product(inverse, checked("Xdot", Xdot, X.shape[-2:]))
+    skew = element[..., :3, :3]
+    size = 1.0 + np.abs(element).max(initial=0.0)
+    if np.abs(skew + np.swapaxes(skew, -1, -2)).max(initial=0.0) > 1e-6 * size or element[..., 3:, :].any():
         raise RbdError("Xdot: expected a velocity at X, for which X⁻¹Ẋ has a skew upper left block and a zero last row")
     omega = np.stack([skew[..., 2, 1] - skew[..., 1, 2], skew[..., 0, 2] - skew[..., 2, 0],
                       skew[..., 1, 0] - skew[..., 0, 1]], axis=-1) / 2.0
-    return omega if rotation else np.concatenate([omega, turned[..., :3, 3]], axis=-1)
+    return omega if rotation else np.concatenate([omega, element[..., :3, 3]], axis=-1)

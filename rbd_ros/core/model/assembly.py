@@ -1,4 +1,4 @@
-"""From declared links and joints to the packed array: topology, lumping, alignment, mimic joints."""
+"""Assembly of declared links and joints into the packed array: topology, lumping, alignment, mimic joints."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ class Description:
     gravity: Sequence[float] | Array = (0.0, 0.0, -9.81)
     locked: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
     mimic: str = "project"
-    urdf: str | bytes = field(default="", repr=False)    # what it was read from, for its `<collision>` shapes
+    urdf: str | bytes = field(default="", repr=False)    # its source, for the `<collision>` shapes
 
 
 @dataclass
 class Assembly:
-    """The outcome: joints in tree order, link attachments and the packed array."""
+    """Assembled model: joints in tree order, the node of each link (−1: world), and the packed array."""
 
     joints: list[Joint]
     mimics: list[Mimic]
@@ -83,10 +83,10 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
         order.append(joint)
         stack.extend(reversed(below[joint.child]))
     if len(order) != len(description.joints):
-        found = {joint.name for joint in order}
-        lost = [joint.name for joint in description.joints if joint.name not in found]
+        connected = {joint.name for joint in order}
+        unconnected = [joint.name for joint in description.joints if joint.name not in connected]
         raise RbdError(f"model '{description.name}': joints in a cycle, not connected to root link '{roots[0]}': "
-                       + ", ".join(lost[:8]))
+                       + ", ".join(unconnected[:8]))
     return roots[0], order
 
 
@@ -125,12 +125,12 @@ class _Assembler:
             count = sum(p.nq for p in primitives(names[name]))
             if not count:
                 raise RbdError(f"locked joint '{name}' is fixed: it has no position")
-            array = finite([value] if np.ndim(value) == 0 else value, (count,),    # type: ignore[arg-type]
-                           f"locked joint '{name}'")
-            check_quaternions(names[name], array)
+            position = finite([value] if np.ndim(value) == 0 else value, (count,),    # type: ignore[arg-type]
+                              f"locked joint '{name}'")
+            check_quaternions(names[name], position)
             if name in self.mimics:
                 raise RbdError(f"locked joint '{name}' mimics '{self.mimics[name].source}': lock that joint instead")
-            locked[name] = array
+            locked[name] = position
         for mimic in list(self.mimics.values()):
             if mimic.source in locked:
                 locked[mimic.name] = mimic.multiplier * locked[mimic.source] + mimic.offset
@@ -166,14 +166,14 @@ class _Assembler:
                         np.array(self.armature), self._pack(names))
 
     def _append(self, spec: JointSpec, node: int, R: Array, p: Array) -> None:
-        """Attach the joint's nodes below `node`, where its frame has pose (R, p), and place its child link."""
+        """Append the joint's nodes below `node`, the joint's frame at (R, p) in it, and place the child link."""
         chain = primitives(spec)
         if spec.name in self.locked:
-            at = 0
+            offset = 0
             for step in chain:
-                Rs, ps = step.pose(self.locked[spec.name][at:at + step.nq])
+                Rs, ps = step.pose(self.locked[spec.name][offset:offset + step.nq])
                 R, p = R @ Rs, R @ ps + p
-                at += step.nq
+                offset += step.nq
             chain = ()
         if not chain:
             self.place[spec.child] = (node, R, p)
@@ -184,7 +184,7 @@ class _Assembler:
         if (rotor < 0.0).any():
             raise RbdError(f"joint '{spec.name}': rotor_inertia is negative")
         first_q, first_v = self.nq, self.nv
-        at = 0
+        offset = 0
         for step in chain:
             A = aligning_rotation(step.axis) if step.nv == 1 else np.eye(3)
             row = np.zeros(block.NODE)
@@ -197,13 +197,13 @@ class _Assembler:
             row[block.OFFSET] = mimic.offset if mimic else 0.0
             row[block.OWNER] = 0.0 if mimic else 1.0
             row[block.IQ], row[block.IV] = self.nq, self.nv
-            row[block.ARMATURE:block.ARMATURE + step.nv] = rotor[at:at + step.nv] * row[block.RATIO] ** 2
+            row[block.ARMATURE:block.ARMATURE + step.nv] = rotor[offset:offset + step.nv] * row[block.RATIO] ** 2
             if mimic:
                 self.pending.append((len(self.rows), mimic))
             else:
                 self.nq += step.nq
                 self.nv += step.nv
-            at += step.nv
+            offset += step.nv
             node = len(self.rows)
             self.rows.append(row)
             self.parts.append([])
@@ -225,7 +225,7 @@ class _Assembler:
         header[[block.NODES, block.NQ, block.NV, block.LINKS]] = len(self.rows), self.nq, self.nv, len(names)
         header[block.GRAVITY:block.GRAVITY + 3] = self.description.gravity
         header[block.SHARED] = len(self.pending)
-        curves: list[float] = []    # between the nodes and the links; of a cam, PITCH says where
+        curves: list[float] = []    # stored between nodes and links; PITCH of a cam's node is its offset
         for row, coefficients in self.curves:
             row[block.PITCH] = block.HEADER + block.NODE * len(self.rows) + len(curves)
             curves += [float(len(coefficients)), *coefficients]
@@ -238,15 +238,15 @@ class _Assembler:
 
 
 def _joint(spec: JointSpec, idx_q: int, idx_v: int, nq: int, nv: int) -> Joint:
-    what = f"joint '{spec.name}'"
-    lower = per_coordinate(spec.lower, nq, -np.inf, f"{what}: lower limit")
-    upper = per_coordinate(spec.upper, nq, np.inf, f"{what}: upper limit")
+    label = f"joint '{spec.name}'"
+    lower = per_coordinate(spec.lower, nq, -np.inf, f"{label}: lower limit")
+    upper = per_coordinate(spec.upper, nq, np.inf, f"{label}: upper limit")
     if (lower > upper).any():
-        raise RbdError(f"{what}: lower limit {lower} is above upper limit {upper}")
-    velocity = per_coordinate(spec.velocity, nv, np.inf, f"{what}: velocity limit")
-    effort = per_coordinate(spec.effort, nv, np.inf, f"{what}: effort limit")
+        raise RbdError(f"{label}: lower limit {lower} is above upper limit {upper}")
+    velocity = per_coordinate(spec.velocity, nv, np.inf, f"{label}: velocity limit")
+    effort = per_coordinate(spec.effort, nv, np.inf, f"{label}: effort limit")
     for name, value in (("velocity limit", velocity), ("effort limit", effort)):
         if (value < 0.0).any():
-            raise RbdError(f"{what}: {name} is negative")
+            raise RbdError(f"{label}: {name} is negative")
     return Joint(spec.name, spec.type, spec.parent, spec.child, idx_q, idx_v, nq, nv, lower, upper, velocity, effort,
                  *dissipation(spec, nv))

@@ -1,4 +1,4 @@
-"""Positions on the configuration group: `integrate` and its inverse, `difference`."""
+"""Integration on the configuration group: `integrate` (⊕) and its inverse, `difference` (⊖)."""
 from __future__ import annotations
 
 import numpy as np
@@ -15,7 +15,7 @@ from .joint_kinds import adds_up, dof, has_quaternion, is_free, quaternion_at
 
 @kernel
 def positions_valid(B, q, states):
-    """Whether q holds this many states of the model: size, finite numbers, quaternions of norm one within 1 %."""
+    """Whether q has the size of `states` states of the model, is finite, and has quaternion norms of one within 1 %."""
     nq = size_q(B)
     if q.shape[0] != states * nq or not all_finite(q):
         return False
@@ -35,7 +35,7 @@ def positions_valid(B, q, states):
 
 @kernel
 def move_node(B, o, q, k, x, j, out):
-    """`out[k:] = q[k:] ⊕ x[j:]`: `T exp(x)` for poses and quaternions, a sum for all else."""
+    """`out[k:] = q[k:] ⊕ x[j:]`: `T exp(x)` for poses and quaternions, a sum for other coordinates."""
     t = kind(B, o)
     if is_free(t):
         steps.move(q, k, vector(x, j), vector(x, j + 3), out)
@@ -50,7 +50,7 @@ def move_node(B, o, q, k, x, j, out):
 
 @kernel
 def between_node(B, o, q0, q1, k, out, j):
-    """To out[j:] the x with `q0[k:] ⊕ x = q1[k:]`, the shortest one for rotations."""
+    """Into out[j:] the x with `q0[k:] ⊕ x = q1[k:]`, the shortest rotation vector for rotations."""
     t = kind(B, o)
     if is_free(t):
         r, u = steps.move_between(q0, q1, k)
@@ -67,7 +67,7 @@ def between_node(B, o, q0, q1, k, out, j):
 
 @kernel
 def tangent_node(B, o, q, k, c, s, out, j):
-    """Add s times the change of the positions q[k:] along velocity coordinate c to out[j:]."""
+    """Add s times the derivative of the positions q[k:] along velocity coordinate c to out[j:]."""
     t = kind(B, o)
     if is_free(t):
         steps.move_tangent(q, k, c, s, out, j)
@@ -81,7 +81,7 @@ def tangent_node(B, o, q, k, c, s, out, j):
 
 @kernel
 def integrate_state(B, q, k, dv, j, out):
-    """`out = q ⊕ dv` for one state: `T exp(dv)` for poses and quaternions, a sum for all else."""
+    """`out = q ⊕ dv` for one state: `T exp(dv)` for poses and quaternions, a sum for other coordinates."""
     for i in range(node_count(B)):
         o = node(i)
         if B[o + OWNER].real == 0.0:
@@ -91,7 +91,7 @@ def integrate_state(B, q, k, dv, j, out):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
 def integrate_entry(B, q, dv, out, states):
-    """This many states, checked; False where the input is not what the model takes, or out is not finite."""
+    """`integrate` of `states` states; False if an input is invalid or out not finite."""
     if not (positions_valid(B, q, states) and rates_valid(B, dv, states)):
         return False
     nq = size_q(B)
@@ -102,7 +102,7 @@ def integrate_entry(B, q, dv, out, states):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
 def difference_entry(B, q0, q1, out, states):
-    """This many states, checked; False where the input is not what the model takes, or out is not finite."""
+    """`difference` of `states` states; False if an input is invalid or out not finite."""
     if not (positions_valid(B, q0, states) and positions_valid(B, q1, states)):
         return False
     nq = size_q(B)

@@ -1,12 +1,12 @@
-"""Constraints as one array of numbers, the only form in which kernels see them.
+"""The packed array of a constraint set, the form in which kernels read it.
 
 Header: rows m, items. Then per item: kind, size of the record, first row, and
 * POSE: nodes of predecessor and successor (−1: the world), pose (R, p) of either frame in its node, six flags of the
   constrained axes rx, ry, rz, x, y, z;
 * COUPLING: constant, number of terms; per term position and velocity index, multiplier and offset (mimic joints),
   number of coefficients, and these, of q, q², …;
-* USER: rows, and where its values (A, Ȧq̇, f; nv + 2 per row) start among those that come with a state: those of
-  rolling and sliding contacts, which have a kernel of their own, then those of users' functions.
+* USER: rows, and the offset of its values (A, Ȧq̇, f; nv + 2 per row) in the array of values computed per state:
+  first those of rolling and sliding contacts (by a separate kernel), then those of users' functions.
 """
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ COUNT, USER_START, USER_SIZE = 3, 4, 5
 
 
 def node_frame(model: RobotModel, end: str, link: str | None, pose: Array) -> tuple[int, list[float]]:
-    """The node that carries this link (None: the world), and the frame's pose in it."""
+    """The node of a link (None: the world, −1), and the pose in it of a frame on the link: R, p as 12 numbers."""
     if link is None or (link == WORLD and WORLD not in model.body_names):
         return -1, [*pose[:3, :3].ravel().tolist(), *pose[:3, 3].tolist()]
     if link not in model.body_names:
         raise unknown_name(f"{end} link", link, [*model.body_names, WORLD])
-    at = int(model._block[block.LINK_START]) + block.LINK * model.body_index(link)
-    record = model._block[at:at + block.LINK]
+    start = int(model._block[block.LINK_START]) + block.LINK * model.body_index(link)
+    record = model._block[start:start + block.LINK]
     R = record[block.LINK_ROTATION:block.LINK_ROTATION + 9].reshape(3, 3)
     p = record[block.LINK_POSITION:block.LINK_POSITION + 3]
     return int(record[block.LINK_NODE]), [*(R @ pose[:3, :3]).ravel().tolist(), *(R @ pose[:3, 3] + p).tolist()]
@@ -50,7 +50,7 @@ def node_frame(model: RobotModel, end: str, link: str | None, pose: Array) -> tu
 
 def pose_record(model: RobotModel, row: int, predecessor: str | None, frame_1: Array, successor: str, frame_2: Array,
                 flags: Sequence[bool]) -> list[float]:
-    """Frame 2 on the successor held to frame 1 on the predecessor along the flagged axes."""
+    """POSE record: frame 2 on the successor coincides with frame 1 on the predecessor in the flagged axes."""
     node_1, pose_1 = node_frame(model, "predecessor", predecessor, frame_1)
     node_2, pose_2 = node_frame(model, "successor", successor, frame_2)
     if node_1 == node_2:
@@ -61,9 +61,9 @@ def pose_record(model: RobotModel, row: int, predecessor: str | None, frame_1: A
 
 def coupling_record(model: RobotModel, row: int, terms: Mapping[str, Sequence[float]],
                     constant: float) -> list[float]:
-    """`Σ P_i(q_i) − constant`, P_i by its coefficients of q, q², …."""
+    """COUPLING record of `Σ P_i(q_i) − constant`; terms: per joint the coefficients of q, q², … of P_i."""
     mimics = {mimic.name: mimic for mimic in model.mimics}
-    coordinates = {name: at for joint in model.joints if joint.nq == joint.nv for name, at in zip(
+    coordinates = {name: indices for joint in model.joints if joint.nq == joint.nv for name, indices in zip(
         model.velocity_names[joint.idx_v:joint.idx_v + joint.nv],
         zip(range(joint.idx_q, joint.idx_q + joint.nq), range(joint.idx_v, joint.idx_v + joint.nv), strict=True),
         strict=True)}
@@ -80,12 +80,12 @@ def coupling_record(model: RobotModel, row: int, terms: Mapping[str, Sequence[fl
 
 
 def user_record(model: RobotModel, row: int, count: int, user: int) -> list[float]:
-    """The `count` rows of a user's constraint whose values start at the users' row `user`."""
+    """USER record of `count` rows, whose values start at row `user` of the values computed per state."""
     return [USER, USER_SIZE, row, count, user * (model.nv + 2)]
 
 
 class ContactRows:
-    """Contacts looked up in a model: their names, their rows `at` which of the set, and the packed array of
+    """Contacts of a set, bound to a model: names, row indices in the set (`at`), and the packed array of
     `surfaces.contact_block`.
     """
 
@@ -97,28 +97,28 @@ class ContactRows:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A constraint set looked up in one model: the packed array of kernels, contacts, and the user's own constraints.
+    """A constraint set bound to one model: the packed array of kernels, contacts, and the user's constraints.
 
-    Of contacts and of users' constraints the values come with a state (`dynamics.constrained.given`): the packed array
-    has USER records for them, contacts last.
+    Values of contacts and users' constraints are computed per state outside the constraint kernels
+    (`dynamics.constrained.given`): the packed array has USER records for them, contacts last.
     """
 
     model: RobotModel
     size: int
     block: Array
-    users: tuple[Any, ...]    # of kinds `UserConstraint` and `NonholonomicConstraint`
-    holonomic: NDArray[np.bool_]    # (m,): rows that restrict positions, too
+    users: tuple[Any, ...]    # each a `UserConstraint` or `NonholonomicConstraint`
+    holonomic: NDArray[np.bool_]    # (m,): rows that restrict positions
     contacts: ContactRows
     block_alone: Array = field(init=False)    # without contacts
     none_given: Array = field(default_factory=lambda: np.empty(0))
     work: Array = field(init=False)    # scratch memory, see `workspace`
 
     def __post_init__(self) -> None:
-        alone = self.block
+        without_contacts = self.block
         if self.contacts.rows:
-            alone = self.block.copy()
-            alone[ITEMS] -= len(self.contacts.names)
-        object.__setattr__(self, "block_alone", alone)
+            without_contacts = self.block.copy()
+            without_contacts[ITEMS] -= len(self.contacts.names)
+        object.__setattr__(self, "block_alone", without_contacts)
         if COMPILED:
             object.__setattr__(self, "work", self.new_work())
 
@@ -128,9 +128,9 @@ class Bound:
 
     @property
     def is_given(self) -> bool:
-        """Whether values of some rows come with a state."""
+        """Whether some rows have values computed per state."""
         return bool(self.users) or self.contacts.rows > 0
 
 
-if not COMPILED:    # each call takes its own
+if not COMPILED:    # plain Python: new scratch memory per call
     Bound.work = property(Bound.new_work)    # type: ignore[assignment]

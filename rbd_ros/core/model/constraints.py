@@ -1,7 +1,7 @@
-"""Constraints `f(q) = 0` on a model's coordinates, as declared: loops, couplings, contacts, and the user's own.
+"""Declared constraints `f(q) = 0` on a model's coordinates: loops, couplings, contacts, and users' functions.
 
-Declarations know names only; `ConstraintSet.bound` looks them up in a model and packs them for the kernels of
-`dynamics.constraint_rows`, where f, its Jacobian A (m, nv) and Ȧq̇ are computed (K §3; M a + b = τ + Aᵀλ).
+Declarations have names only; `ConstraintSet.bound` looks these up in a model and packs the set for the kernels of
+`dynamics.constrained.rows`, which compute f, its Jacobian A (m, nv) and Ȧq̇ (K §3; M a + b = τ + Aᵀλ).
 """
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class LoopClosure:
     """A cut joint that closes a loop between the links `predecessor` and `successor` ("world": the world, or the
     model's link of this name).
 
-    axes: which of rx, ry, rz, x, y, z of the joint's frame on the predecessor are constrained, or the name of a joint
-    (`CUT_JOINTS`, which turn about and slide along z). predecessor_frame, successor_frame: the joint's frame on
-    either link, which coincide except in the free axes; each as in `frame_pose`.
+    axes: the constrained ones of rx, ry, rz, x, y, z of the joint's frame on the predecessor, or the name of a joint
+    (`CUT_JOINTS`; their free axis is z). predecessor_frame, successor_frame: the joint's frame on either link, which
+    coincide except in the free axes; each as in `frame_pose`.
 
     f, with R, p the pose of the successor's frame in the predecessor's: translations are the components of p (m).
-    Rotations are 2 sin(θ/2) u (no unit) of the angle θ and axis u by which the constrained axes are off: for three,
-    θ and u of R; for two, the shortest turn that takes the free axis of one frame to that of the other. For one (the
-    cosine of an angle), the joint is universal: of rx, ry, rz in cyclic order the axis after the constrained one
-    belongs to the predecessor, the other to the successor, and they stay perpendicular (half a turn away as well: a
-    loop in a plane that is closed with one rotation closes in two ways). A = ∂f/∂q and Ȧq̇ are exact anywhere, and
-    singular at θ = π. On the manifold A is the geometric Jacobian, and the multipliers are the moment (N m) and the
-    force (N) that the successor feels at its frame's origin, in axes of the predecessor's frame (of a universal joint:
-    about the normal of both axes). Redundant axes are fine (a planar loop closed in 3-D), if
-    they agree to 1e-8: of axes that are parallel to a few digits only, declare those that the mechanism needs.
+    Rotations are 2 sin(θ/2) u (no unit) of the misalignment angle θ and axis u: with three constrained axes, those of
+    R; with two, of the shortest rotation that aligns the free axes of both frames. One constrained axis makes a
+    universal joint, f the cosine of an angle: of rx, ry, rz in cyclic order the axis after the constrained one is
+    the predecessor's, the other the successor's, and they stay perpendicular (at θ + π as well: a planar loop closed
+    with one rotation closes in two ways). A = ∂f/∂q and Ȧq̇ are exact anywhere, and singular at θ = π. On the
+    manifold A is the geometric Jacobian, and the multipliers are the moment (N m) and the force (N) on the successor
+    at its frame's origin, in axes of the predecessor's frame (of a universal joint: about the normal of both axes).
+    Redundant axes are allowed (a planar loop closed in 3-D) if they agree to 1e-8; of axes that are parallel to a few
+    digits only, declare just those that the mechanism needs.
 
         >>> held = rbd.ConstraintSet([rbd.LoopClosure("base", "tip", axes=["x", "z"])])
         >>> rbd.constraint_jacobian(rbd.sample("two_link"), held, [0.3, 0.5]).shape
@@ -88,8 +88,9 @@ class LoopClosure:
 class FixedContact:
     """A link held by the world: at a point (x, y, z; kind "point") or with a whole surface (kind "surface": 6 axes).
 
-    frame: on the link; world: where the world holds it (its axes are those of the multipliers, the force of the world
-    on the link); each as in `frame_pose`. `anchored` sets `world` to the present pose of `frame`.
+    frame: on the link; world: its prescribed pose in the world; each as in `frame_pose`. The multipliers are the
+    force (N) and moment (N m) of the world on the link, in axes of `world`. `anchored` sets `world` to the present
+    pose of `frame`.
 
         >>> foot = rbd.ConstraintSet([rbd.FixedContact("tip", kind="point")])
         >>> rbd.constraint_jacobian(rbd.sample("two_link"), foot, [0.3, 0.5]).shape
@@ -105,8 +106,8 @@ class FixedContact:
     def __post_init__(self) -> None:
         if self.kind not in ("point", "surface"):
             raise unknown_name("kind of contact", self.kind, ("point", "surface"))
-        for what in ("frame", "world"):
-            object.__setattr__(self, what, frame_pose(getattr(self, what), f"{what} of '{self.name or self.link}'"))
+        for field in ("frame", "world"):
+            object.__setattr__(self, field, frame_pose(getattr(self, field), f"{field} of '{self.name or self.link}'"))
 
     def rows(self) -> tuple[str, ...]:
         """A name per row."""
@@ -120,7 +121,7 @@ class FixedContact:
 
 @dataclass(frozen=True, eq=False)
 class JointCoupling:
-    """Gears and the like: `Σ_i P_i(q_i) = constant` over joints of one coordinate, or coordinates `joint/k`.
+    """Coupled joints, as by gears: `Σ_i P_i(q_i) = constant` over joints of one coordinate, or coordinates `joint/k`.
 
     terms: per name the factor of q_i (rad or m), or the coefficients of q_i, q_i², q_i³, … of a polynomial. Mimic
     joints may be named. The multiplier times P_i' is the effort on joint i.
@@ -159,7 +160,7 @@ class JointCoupling:
 
 
 class _Functions:
-    """What constraints given by functions share."""
+    """Base class of constraints given by functions."""
     A: Callable[[Array], ArrayLike]
     gamma: Callable[[Array, Array], ArrayLike]
     size: int
@@ -176,7 +177,7 @@ class _Functions:
         return tuple(f"{i}" for i in range(self.size))
 
     def record(self, model: RobotModel, row: int, user: int) -> list[float]:
-        """This constraint for the kernels, its first row at `row`, its values at `user`."""
+        """The packed record, its first row at `row`, its values at row `user` of those computed per state."""
         return user_record(model, row, self.size, user)
 
     def value(self, q: Array) -> ArrayLike:
@@ -185,13 +186,13 @@ class _Functions:
     def values(self, q: Array, v: Array) -> Array:
         """A, Ȧq̇ and f side by side: (size, nv + 2)."""
         out = np.empty((self.size, len(v) + 2))
-        for what, value, columns in (("A(q)", self.A(q), slice(0, -2)), ("gamma(q, v)", self.gamma(q, v), -2),
-                                     ("f(q)", self.value(q), -1)):
+        for label, value, columns in (("A(q)", self.A(q), slice(0, -2)), ("gamma(q, v)", self.gamma(q, v), -2),
+                                      ("f(q)", self.value(q), -1)):
             shape, array = out[:, columns].shape, np.asarray(value, dtype=float)
             if array.ndim < len(shape) and array.size == out[:, columns].size:
                 array = array.reshape(shape)
             if array.shape != shape or not np.isfinite(array).all():
-                raise RbdError(f"user constraint '{self.name}': {what} gave shape {np.shape(value)}, "
+                raise RbdError(f"user constraint '{self.name}': {label} gave shape {np.shape(value)}, "
                                f"expected finite numbers of shape {shape}")
             out[:, columns] = array
         return out
@@ -200,7 +201,7 @@ class _Functions:
 @dataclass(frozen=True, eq=False)
 class UserConstraint(_Functions):
     """Any holonomic constraint of `size` rows: `f(q)` (size,), `A(q)` (size, nv) = ∂f/∂q on the velocity space, and
-    `gamma(q, v)` (size,) = Ȧq̇. Called with one state; slower than the other constraints, otherwise treated alike.
+    `gamma(q, v)` (size,) = Ȧq̇. The functions take one state; slower than the other constraints.
 
         >>> same = rbd.UserConstraint(lambda q: [q[0] - q[1]], lambda q: [[1.0, -1.0]], lambda q, v: [0.0])
         >>> rbd.constraint_values(rbd.sample("two_link"), rbd.ConstraintSet([same]), [0.5, 0.2]).round(3)
@@ -222,7 +223,7 @@ class NonholonomicConstraint(_Functions):
     """`A(q) v = 0` (size rows) that restricts velocities, not positions: blades, wheels, rolling (K eq. 55).
 
     `A(q)` (size, nv), `gamma(q, v)` (size,) = Ȧq̇. No f(q) has A as derivative: its rows of `constraint_values` are 0,
-    `project` changes velocities for it, not positions, and `baumgarte` damps A v. Called with one state.
+    `project` changes velocities for it, not positions, and `baumgarte` damps A v. The functions take one state.
 
         >>> same = rbd.ConstraintSet([rbd.NonholonomicConstraint(lambda q: [[1.0, -1.0]], lambda q, v: [0.0])])
         >>> rbd.constraint_jacobian(rbd.sample("two_link"), same, [0.3, 0.5])
@@ -246,7 +247,7 @@ LOOKS = 8
 
 
 class ConstraintSet:
-    """Constraints by name, m = `size` rows in the order given; `rows` says which multipliers belong to each.
+    """Constraints by name, m = `size` rows in order of declaration; `rows`: the slice of rows (multipliers) of each.
 
         >>> gears = rbd.ConstraintSet([rbd.JointCoupling({"shoulder": 1.0, "elbow": -2.0}, name="gears")])
         >>> gears.size, rbd.constraint_values(rbd.sample("two_link"), gears, [1.0, 0.5])
@@ -259,9 +260,9 @@ class ConstraintSet:
         named: dict[str, Constraint] = {}
         for i, constraint in enumerate(constraints):
             if type(constraint) not in _KINDS:
-                wanted = ("a constraint: what lets go is for Simulator(contacts=[…])" if isinstance(constraint, Contact)
-                          else f"one of {', '.join(kind.__name__ for kind in _KINDS)}")
-                raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected {wanted}")
+                valid = ("a constraint: what lets go is for Simulator(contacts=[…])" if isinstance(constraint, Contact)
+                         else f"one of {', '.join(kind.__name__ for kind in _KINDS)}")
+                raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected {valid}")
             name = constraint.name or f"{_KINDS[type(constraint)]}_{i}"
             if name in named:
                 raise RbdError(f"duplicate constraint name '{name}'")
@@ -277,11 +278,11 @@ class ConstraintSet:
             held for item in self.constraints for held in getattr(
                 item, "holonomic_rows", [not isinstance(item, NonholonomicConstraint)] * len(item.rows()))], dtype=bool)
         self._bound: Bound | None = None
-        self.unseen = LOOKS    # calls of constrained dynamics whose states are still looked at: see `warn_of_gap`
+        self.unseen = LOOKS    # further calls of constrained dynamics that check states: see `warn_of_gap`
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """A name per row as users see it: `row_names`, or the constraint's own name where it has one row."""
+        """A name per row in results: as `row_names`, but the constraint's name alone if it has one row."""
         return tuple(label for name, item in self._named.items()
                      for label in ([name] if len(item.rows()) == 1 else [f"{name}/{row}" for row in item.rows()]))
 
@@ -294,36 +295,36 @@ class ConstraintSet:
         return self._named[name]
 
     def bound(self, model: RobotModel) -> Bound:
-        """The packed form for this model; `RbdError` names a link or joint that the model lacks."""
+        """The packed form for `model`; `RbdError` names a link or joint that the model lacks."""
         bound = self._bound
         if bound is None or bound.model is not model:
             users = tuple(item for item in self.constraints if isinstance(item, _Functions))
-            at = [row for name, item in self._named.items() if isinstance(item, _CONTACTS)
-                  for row in range(self.size)[self.rows[name]]]
-            touch, user = 0, len(at)    # among the rows whose values are given: first those of contacts
+            contact_rows = [row for name, item in self._named.items() if isinstance(item, _CONTACTS)
+                            for row in range(self.size)[self.rows[name]]]
+            contact_row, user = 0, len(contact_rows)    # rows of the values computed per state: contacts first
             records: list[float] = []
-            given: list[float] = []
+            computed: list[float] = []
             contacts: dict[str, list[float]] = {}
             for name, item in self._named.items():
                 start = self.rows[name].start
                 try:
                     if isinstance(item, _CONTACTS):
-                        contacts[name] = item.contact_record(model, touch)
-                        given += user_record(model, start, len(item.rows()), touch)
-                        touch += len(item.rows())
+                        contacts[name] = item.contact_record(model, contact_row)
+                        computed += user_record(model, start, len(item.rows()), contact_row)
+                        contact_row += len(item.rows())
                     else:
                         records += item.record(model, start, user)
                         user += item.size if isinstance(item, _Functions) else 0
                 except RbdError as error:
                     raise RbdError(f"constraint '{name}': {error}") from None
             head = [float(self.size), float(len(self.constraints))]
-            bound = self._bound = Bound(model, self.size, np.array(head + records + given), users, self.holonomic,
-                                        ContactRows(contacts, at))
+            bound = self._bound = Bound(model, self.size, np.array(head + records + computed), users, self.holonomic,
+                                        ContactRows(contacts, contact_rows))
         return bound
 
 
 def bound_to(model: RobotModel, constraints: ConstraintSet) -> Bound:
-    """`constraints.bound(model)`; `RbdError` for something else than a set."""
+    """`constraints.bound(model)`; `RbdError` unless `constraints` is a `ConstraintSet`."""
     if not isinstance(constraints, ConstraintSet):
         raise RbdError(f"constraints: expected a ConstraintSet, got {type(constraints).__name__}")
     return constraints.bound(model)

@@ -1,4 +1,4 @@
-"""Joints of a built model, numbers per coordinate (limits, damping, friction), and checks of declared joints."""
+"""Joints of a model, values per coordinate (limits, damping, friction), and checks of declared joints."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from .joints import JointSpec, primitives
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A moving joint of a model: q[idx_q : idx_q + nq], v[idx_v : idx_v + nv]; limits per coordinate.
+    """A moving joint of a model: q[idx_q : idx_q + nq], v[idx_v : idx_v + nv].
+
+    lower, upper (nq,): rad or m; velocity, effort (nv,): limits; damping, friction (nv,): viscous, Coulomb; SI units.
 
         >>> rbd.sample("iiwa").joint("joint_2").idx_q
         1
@@ -53,7 +55,7 @@ class Mimic:
 
 
 def per_coordinate(value: object, count: int, default: float, what: str) -> Array:
-    """A scalar or sequence as one number per coordinate; only limits can be infinite."""
+    """A scalar or sequence as an array (count,), one number per coordinate; only limits may be infinite."""
     if value is None:
         return np.full(count, default)
     limit = what.endswith("limit")
@@ -70,36 +72,36 @@ def per_coordinate(value: object, count: int, default: float, what: str) -> Arra
 
 
 def dissipation(spec: JointSpec, nv: int) -> tuple[Array, Array]:
-    """Viscous damping and Coulomb friction (nv,) of a joint; `RbdError` where it would drive itself."""
-    found = []
+    """Viscous damping and Coulomb friction (nv,) of a joint; `RbdError` if one is negative."""
+    coefficients = []
     for name in ("damping", "friction"):
         value = per_coordinate(getattr(spec, name), nv, 0.0, f"joint '{spec.name}': {name}")
         if (value < 0.0).any():
             raise RbdError(f"joint '{spec.name}': {name} is negative")
-        found.append(value)
-    return found[0], found[1]
+        coefficients.append(value)
+    return coefficients[0], coefficients[1]
 
 
 def check(spec: JointSpec) -> None:
     """Raise `RbdError` for a placement that is not a pose, or an invalid pitch."""
-    what = f"joint '{spec.name}'"
-    finite(spec.position, (3,), f"{what}: position")
-    R = finite(spec.rotation, (3, 3), f"{what}: rotation")
+    label = f"joint '{spec.name}'"
+    finite(spec.position, (3,), f"{label}: position")
+    R = finite(spec.rotation, (3, 3), f"{label}: rotation")
     if np.abs(R @ R.T - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0.0:
-        raise RbdError(f"{what}: rotation is not a rotation matrix")
-    finite(spec.pitch, (), f"{what}: pitch")
+        raise RbdError(f"{label}: rotation is not a rotation matrix")
+    finite(spec.pitch, (), f"{label}: pitch")
     for part in spec.parts:
-        finite(part.pitch, (), f"{what}: pitch")
+        finite(part.pitch, (), f"{label}: pitch")
 
 
 def check_quaternions(spec: JointSpec, q: Array) -> None:
-    """Raise `RbdError` where positions of this joint hold a quaternion that is not of length one."""
-    at = 0
+    """Raise `RbdError` if the positions q of a joint have a quaternion whose norm differs from one."""
+    offset = 0
     for step in primitives(spec):
         if step.kind.quaternion is not None:
-            start = at + step.kind.quaternion
+            start = offset + step.kind.quaternion
             norm = float(np.linalg.norm(q[start:start + 4]))
             if abs(norm - 1.0) > 1e-2:
                 raise RbdError(f"joint '{spec.name}': the last four of {q} are not a unit quaternion x, y, z, w: "
                                f"its norm is {norm:g}")
-        at += step.nq
+        offset += step.nq

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 def numbers(value: object) -> Array:
-    """As float64; TypeError for what is none: text, complex numbers, masked entries, whatever `__array__` raises."""
+    """`value` as float64; TypeError for text, complex numbers, masked entries and failures of `__array__`."""
     parts = value if isinstance(value, list | tuple) else (value,)
     if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise TypeError("an array with masked entries: fill or drop them")
@@ -24,19 +24,19 @@ def numbers(value: object) -> Array:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise
-    except Exception as error:    # of somebody's class
+    except Exception as error:    # of a user's class
         raise TypeError(f"{type(error).__name__}: {error}") from None
 
 
 def read_only(array: object) -> Array:
-    """A float64 copy that cannot be written to."""
+    """A read-only float64 copy."""
     copy = np.array(numbers(array))
     copy.flags.writeable = False
     return copy
 
 
 def finite(value: object, shape: tuple[int, ...], what: str) -> Array:
-    """A read-only float64 copy of this shape; `RbdError` naming `what` for anything else."""
+    """A read-only float64 copy; `RbdError`, naming `what`, unless `value` is finite and of shape `shape`."""
     expected = {(): "one finite number", (3,): "three finite numbers"}.get(shape, f"finite numbers of shape {shape}")
     try:
         array = read_only(value)
@@ -70,7 +70,7 @@ class Inertia:
 
     @classmethod
     def zero(cls) -> Inertia:
-        """No mass at all."""
+        """The massless inertia."""
         return cls(0.0, np.zeros(3), np.zeros((3, 3)))
 
     @property
@@ -89,37 +89,37 @@ class Inertia:
         return self.matrix + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
 
     def transformed(self, R: Array, p: Array) -> Inertia:
-        """The same body seen from a frame in which this link's frame has pose `(R, p)`."""
+        """The inertia expressed in a frame in which this link's frame has pose `(R, p)`."""
         matrix = R @ self.matrix @ R.T
         return Inertia(self.mass, R @ self.com + p, (matrix + matrix.T) / 2)
 
     def problems(self) -> list[str]:
-        """Reasons why no rigid body has this inertia; empty if it is valid."""
+        """Violated conditions of physical consistency, in words; empty if there are none."""
         if self.is_zero:
             return []
-        found = []
+        problems = []
         if self.mass < 0.0:
-            found.append(f"mass is {self.mass:g} kg, must be positive")
+            problems.append(f"mass is {self.mass:g} kg, must be positive")
         elif self.mass == 0.0:
-            found.append("mass is 0 but the inertia matrix is not")
+            problems.append("mass is 0 but the inertia matrix is not")
         moments = np.linalg.eigvalsh(self.matrix)
         size = max(float(np.abs(moments).max()), 1e-300)
         if size <= 1e-12 * self.mass:
             return [f"a mass of {self.mass:g} kg without rotational inertia"]
         if moments[0] < -1e-9 * size:
-            found.append(f"inertia matrix is not positive definite (principal moments "
-                         f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
+            problems.append(f"inertia matrix is not positive definite (principal moments "
+                            f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
         elif moments[0] <= 1e-9 * size:
-            found.append("inertia matrix is singular (principal moments "
-                         f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
+            problems.append("inertia matrix is singular (principal moments "
+                            f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
         if moments[0] + moments[1] < moments[2] * (1 - 1e-6):
-            found.append(f"principal moments violate the triangle inequality ({moments[0]:.3g} + {moments[1]:.3g} < "
-                         f"{moments[2]:.3g} kg m²)")
-        return found
+            problems.append(f"principal moments violate the triangle inequality ({moments[0]:.3g} + {moments[1]:.3g} < "
+                            f"{moments[2]:.3g} kg m²)")
+        return problems
 
 
 def combine(parts: list[Inertia]) -> Inertia:
-    """The rigid union of inertias that are given in one frame."""
+    """Inertia of the rigid union of bodies, all in the same frame."""
     mass = sum(part.mass for part in parts)
     moment = np.sum([part.moment for part in parts], axis=0) if parts else np.zeros(3)
     about = np.sum([part.about_origin for part in parts], axis=0) if parts else np.zeros((3, 3))

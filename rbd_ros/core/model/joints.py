@@ -1,4 +1,4 @@
-"""Joint types: how many coordinates, and which chain of kernel nodes each one is.
+"""Joint types: coordinates, and the chain of kernel nodes of each type.
 
 Constant-S joints and coordinate joints (theory of both: K §2; S_i is `T⁻¹ ∂T/∂q`):
 
@@ -36,8 +36,8 @@ X_AXIS, Y_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 class Kind(NamedTuple):
-    """A kind of kernel node: its coordinates, which of them are lengths, and where its quaternion starts; whether it
-    is a screw `T = exp(S x)` of one coordinate, about or along an axis; whether S depends on q.
+    """A kind of kernel node: numbers of coordinates, indices of lengths among them, index of the quaternion's first
+    position; screw: `T = exp(S x)` of one coordinate; varies: S depends on q.
     """
 
     name: str
@@ -65,7 +65,7 @@ KINDS = {
 
 
 def kind_of(number: int) -> Kind:
-    """The kind of this number; `RbdError` lists them."""
+    """The kind with a number of `KINDS`; `RbdError` lists the valid numbers."""
     if number not in KINDS:
         raise RbdError(f"a step of kind {shown(number)}, expected one of "
                        + ", ".join(f"{known} ({kind.name})" for known, kind in KINDS.items()))
@@ -74,8 +74,8 @@ def kind_of(number: int) -> Kind:
 
 @dataclass(frozen=True)
 class Primitive:
-    """One kernel node of a joint: its type (a key of KINDS), its axis in the joint's frame, its advance per radian (m),
-    that of a cam as coefficients of a polynomial of the angle.
+    """One kernel node of a joint: type (a key of `KINDS`), axis in the joint's frame, pitch (m/rad), and for a cam
+    the advance (m) as coefficients of a polynomial of the angle.
 
         >>> rbd.JointSpec("hinge", "revolute", "base", "rod").parts
         ()
@@ -123,11 +123,11 @@ class Primitive:
 
 @dataclass(frozen=True)
 class JointSpec:
-    """A joint as declared: between links `parent` and `child`, whose frame is the joint's frame at zero.
+    """A declared joint between links `parent` and `child`; the child's frame is the joint's frame at zero position.
 
     rotation (3, 3), position (3,): pose of the joint's frame in the parent link. Limits are scalars or one per
-    coordinate. mimic: (joint, multiplier, offset). advance: of a cam, coefficients of the angle's powers 0, 1, 2, …,
-    in m, m/rad, m/rad², ….
+    coordinate, in SI units. mimic: (joint, multiplier, offset). pitch: of a helical joint, m/rad. advance: of a cam,
+    coefficients of the powers 0, 1, 2, … of the angle, in m, m/rad, m/rad², ….
 
         >>> hinge = rbd.JointSpec("hinge", "revolute", "base", "rod", axis=(0.0, 1.0, 0.0), effort=10.0)
         >>> hinge.type, hinge.axis
@@ -156,7 +156,7 @@ class JointSpec:
 
 
 def unit(axis: object, joint: str) -> Axis:
-    """The axis at length one; an axis already within rounding of it is left alone."""
+    """The axis normalised, unless its length is one within rounding; `RbdError` for a zero or huge axis."""
     a = finite(axis, (3,), f"joint '{joint}': axis")
     if np.abs(a).max() > 1e12:
         raise RbdError(f"joint '{joint}': axis {shown(axis)} is far from a unit vector")
@@ -169,7 +169,7 @@ def unit(axis: object, joint: str) -> Axis:
 
 
 def aligning_rotation(axis: Axis) -> Array:
-    """A rotation whose third column is `axis`, smooth while the same component of that is the largest; exact
+    """A rotation with third column `axis`, smooth in the axis while its largest component is the same; exact
     permutations for the coordinate axes.
     """
     a = np.asarray(axis, dtype=float)
@@ -179,9 +179,7 @@ def aligning_rotation(axis: Axis) -> Array:
 
 
 def aligning_turn(axis: Axis, change: Array) -> Array:
-    """∂E Eᵀ as an angular velocity (3,): how `aligning_rotation`, E, of the unit axis turns with `change` of an axis of
-    any length.
-    """
+    """∂E Eᵀ as an angular velocity (3,), for E = `aligning_rotation` of the unit axis and `change` (3,) = ∂axis."""
     size = float(np.linalg.norm(axis))
     a = np.asarray(axis, dtype=float) / size
     rate = (change - a * (a @ change)) / size
@@ -190,14 +188,14 @@ def aligning_turn(axis: Axis, change: Array) -> Array:
 
 
 def _helper(a: Array) -> Array:
-    """The coordinate axis before that of the largest component of a, with its sign."""
+    """The coordinate axis cyclically before that of a's largest component, with the component's sign."""
     k = int(np.argmax(np.abs(a)))
     helper = np.zeros(3)
     helper[(k + 2) % 3] = np.sign(a[k])
     return helper
 
 
-def _one(kind: int) -> Callable[[JointSpec], tuple[Primitive, ...]]:
+def _one_coordinate(kind: int) -> Callable[[JointSpec], tuple[Primitive, ...]]:
     return lambda spec: (Primitive(kind, unit(spec.axis, spec.name), float(spec.pitch) if kind == HELICAL else 0.0),)
 
 
@@ -210,12 +208,12 @@ def _cam(spec: JointSpec) -> tuple[Primitive, ...]:
 
 
 def _turns(*default: Axis) -> Callable[[JointSpec], tuple[Primitive, ...]]:
-    """Revolute steps about `axes`, or else these."""
+    """Revolute steps about the joint's `axes`, by default about `default`."""
     def chain(spec: JointSpec) -> tuple[Primitive, ...]:
-        given = spec.axes or default
-        if len(given) != len(default):
-            raise RbdError(f"joint '{spec.name}': a {spec.type} joint takes {len(default)} axes, got {len(given)}")
-        return tuple(Primitive(REVOLUTE, unit(a, spec.name)) for a in given)
+        axes = spec.axes or default
+        if len(axes) != len(default):
+            raise RbdError(f"joint '{spec.name}': a {spec.type} joint takes {len(default)} axes, got {len(axes)}")
+        return tuple(Primitive(REVOLUTE, unit(a, spec.name)) for a in axes)
     return chain
 
 
@@ -237,8 +235,8 @@ def _composite(spec: JointSpec) -> tuple[Primitive, ...]:
 
 
 class JointType(NamedTuple):
-    """A declared type: the chain of kernel nodes that it is, and in URDF the parts that it reads beside origin and
-    links (None: it is none of URDF's), whether its angle has ends, and whether its one coordinate is a length.
+    """A declared type: its chain of kernel nodes; urdf: the elements of URDF read beside origin and links (None: not a
+    type of URDF); ends: has position limits in URDF; length: its one coordinate is a length.
     """
 
     chain: Callable[[JointSpec], tuple[Primitive, ...]]
@@ -250,10 +248,10 @@ class JointType(NamedTuple):
 PARTS = ("axis", "limit", "dynamics", "mimic")
 TYPES = {
     "fixed": JointType(lambda spec: (), ()),
-    "revolute": JointType(_one(REVOLUTE), PARTS),
-    "continuous": JointType(_one(REVOLUTE), PARTS, ends=False),
-    "prismatic": JointType(_one(PRISMATIC), PARTS, length=True),
-    "helical": JointType(_one(HELICAL)),
+    "revolute": JointType(_one_coordinate(REVOLUTE), PARTS),
+    "continuous": JointType(_one_coordinate(REVOLUTE), PARTS, ends=False),
+    "prismatic": JointType(_one_coordinate(PRISMATIC), PARTS, length=True),
+    "helical": JointType(_one_coordinate(HELICAL)),
     "cam": JointType(_cam),
     "cylindrical": JointType(_cylindrical),
     "translation": JointType(lambda spec: tuple(Primitive(PRISMATIC, axis) for axis in (X_AXIS, Y_AXIS, Z_AXIS))),
@@ -269,7 +267,7 @@ URDF_TYPES = tuple(name for name, joint in TYPES.items() if joint.urdf is not No
 
 
 def primitives(spec: JointSpec) -> tuple[Primitive, ...]:
-    """The chain of kernel nodes that this joint is; empty for a fixed joint. `RbdError` for an unknown type."""
+    """The joint's chain of kernel nodes; empty for a fixed joint. `RbdError` for an unknown type."""
     if spec.type not in TYPES:
         raise unknown_name(f"joint type of '{spec.name}'", spec.type, JOINT_TYPES)
     chain = TYPES[spec.type].chain(spec)
@@ -282,31 +280,31 @@ def primitives(spec: JointSpec) -> tuple[Primitive, ...]:
 
 
 def reads(type: str, part: str) -> bool:
-    """Whether a joint of this type in URDF has a use for this part."""
+    """Whether the URDF element `part` is read for joints of this type."""
     joint = TYPES.get(type)
     return joint is not None and part in (joint.urdf or ())
 
 
 def is_driven(type: str) -> bool:
-    """Whether URDF gives it one axis, limits, and a motor: revolute, continuous and prismatic."""
+    """Whether the type has one axis, limits and a motor in URDF: revolute, continuous, prismatic."""
     return reads(type, "limit")
 
 
 def has_ends(type: str) -> bool:
-    """Whether it is driven, and URDF gives its position limits: not so for continuous joints."""
+    """Whether the type is driven and has position limits in URDF: revolute, prismatic."""
     return is_driven(type) and TYPES[type].ends
 
 
 def is_endless(type: str) -> bool:
-    """Whether it turns without end: continuous joints."""
+    """Whether the type is driven and without position limits: continuous."""
     return is_driven(type) and not TYPES[type].ends
 
 
 def is_length(type: str) -> bool:
-    """Whether its one coordinate is a length."""
+    """Whether the type's one coordinate is a length."""
     return type in TYPES and TYPES[type].length
 
 
 def is_loose(type: str) -> bool:
-    """Whether it moves and URDF has no motor for it: floating and planar."""
+    """Whether the type moves and has no motor in URDF: floating, planar."""
     return type in URDF_TYPES and type != "fixed" and not is_driven(type)

@@ -12,22 +12,22 @@ from .joints import JointSpec, primitives
 
 
 def resolve_mimics(joints: Sequence[JointSpec]) -> dict[str, Mimic]:
-    """Every mimic joint as a function of an independent joint, with chains multiplied out."""
+    """Mimic joints by name, each as a function of an independent joint; chains are composed."""
     by_name = {joint.name: joint for joint in joints}
-    found = {}
+    mimics = {}
     for joint in joints:
         if joint.mimic is None:
             continue
         source, ratio, offset = joint.mimic
-        seen = [joint.name]
+        chain = [joint.name]
         while True:
             if source not in by_name:
                 raise unknown_name("joint to mimic", source, by_name, f"joint '{joint.name}'")
-            if source in seen:
-                raise RbdError(f"mimic joints form a cycle: {' → '.join([*seen, source])}")
+            if source in chain:
+                raise RbdError(f"mimic joints form a cycle: {' → '.join([*chain, source])}")
             if not (np.isfinite(ratio) and np.isfinite(offset)):
                 raise RbdError(f"mimic joint '{joint.name}': multiplier and offset must be finite")
-            seen.append(source)
+            chain.append(source)
             above = by_name[source].mimic
             if above is None:
                 break
@@ -36,16 +36,16 @@ def resolve_mimics(joints: Sequence[JointSpec]) -> dict[str, Mimic]:
             if len(primitives(spec)) != 1 or primitives(spec)[0].nv != 1:
                 raise RbdError(f"mimic joint '{joint.name}' of '{source}': '{spec.name}' is {spec.type}, "
                                "but only joints of one coordinate can mimic")
-        found[joint.name] = Mimic(joint.name, source, float(ratio), float(offset))
-    return found
+        mimics[joint.name] = Mimic(joint.name, source, float(ratio), float(offset))
+    return mimics
 
 
 def with_followers(joints: Sequence[Joint], mimics: Iterable[Mimic], specs: Mapping[str, JointSpec]) -> list[Joint]:
-    """The joints with the friction of their mimic joints added: one with ratio r dissipates r² d q̇² + |r| f |q̇|."""
-    found = {joint.name: joint for joint in joints}
+    """Joints with the friction of their mimic joints added: damping r² d and friction |r| f of one with ratio r."""
+    by_name = {joint.name: joint for joint in joints}
     for mimic in mimics:
         damping, friction = dissipation(specs[mimic.name], 1)
-        source, ratio = found[mimic.source], mimic.multiplier
-        found[mimic.source] = dataclasses.replace(source, damping=source.damping + ratio**2 * damping,
-                                                  friction=source.friction + abs(ratio) * friction)
-    return list(found.values())
+        source, ratio = by_name[mimic.source], mimic.multiplier
+        by_name[mimic.source] = dataclasses.replace(source, damping=source.damping + ratio**2 * damping,
+                                                    friction=source.friction + abs(ratio) * friction)
+    return list(by_name.values())

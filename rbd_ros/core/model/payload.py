@@ -1,4 +1,4 @@
-"""Payloads: a model with loads on bodies, rebuilt from the original for every change, so that removal is exact."""
+"""Payloads: a model with loads on bodies, rebuilt from the original for each change; removal is exact."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,13 +12,11 @@ from .inertia import Inertia, combine
 from .robot_model import RobotModel
 
 HEAVIEST = 1e6     # kg
-FARTHEST = 1e3     # m, and with it the largest inertia HEAVIEST · FARTHEST²
+FARTHEST = 1e3     # m; the largest inertia is HEAVIEST · FARTHEST²
 
 
 def payload(mass: float, com: ArrayLike, matrix: ArrayLike) -> Inertia:
-    """A load (kg, m, kg m² about its centre of mass), a point mass included; raises `RbdError` if it is physically
-    impossible.
-    """
+    """A load (kg, m, kg m² about its centre of mass), possibly a point mass; `RbdError` if physically impossible."""
     if not 0.0 < mass <= HEAVIEST:    # false for NaN, too
         raise RbdError(f"inertia.m is {mass:g} kg, expected 0 (removes the load) to {HEAVIEST:g}")
     c, I = np.asarray(com, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
@@ -39,7 +37,7 @@ def payload(mass: float, com: ArrayLike, matrix: ArrayLike) -> Inertia:
 
 
 def with_payloads(model: RobotModel, loads: Mapping[str, Inertia]) -> RobotModel:
-    """A copy of the model whose bodies carry these loads; the model itself where there are none."""
+    """A copy of the model with the loads (body name → inertia in the body's frame); the model itself without loads."""
     links = dict(model.description.links)
     for body, load in loads.items():
         if body not in model.body_names:

@@ -1,4 +1,4 @@
-"""`RobotModel`: a robot as frozen data. Names, limits, topology, and the packed array that kernels read."""
+"""`RobotModel`: names, limits, topology, and the packed array of kernels; immutable."""
 from __future__ import annotations
 
 import dataclasses
@@ -24,7 +24,7 @@ from .state import shaped
 
 _integrate = door("integrate", Call(integrate_entry, "B q dv > =1", lambda model: [(model.nq,)]))
 _difference = door("difference", Call(difference_entry, "B q0 q1 > =1", lambda model: [(model.nv,)]))
-FARTHEST = 1e15    # rad or m: limits beyond are none, as far as random configurations go
+FARTHEST = 1e15    # rad or m: random configurations ignore larger limits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,20 +69,20 @@ class RobotModel:
 
     @classmethod
     def from_description(cls, description: Description) -> RobotModel:
-        """Assemble a model; raises `RbdError` naming what is wrong with the tree, a joint or a link."""
+        """Assemble a model; raises `RbdError` naming the error in the tree, a joint or a link."""
         gravity = finite(description.gravity, (3,), "gravity")
-        made: Assembly = assemble(description)
-        joints = tuple(made.joints)
+        assembly: Assembly = assemble(description)
+        joints = tuple(assembly.joints)
 
         def gather(field: str) -> Array:
             return read_only(np.concatenate([getattr(joint, field) for joint in joints] or [np.zeros(0)]))
 
         return cls(
-            name=description.name, nq=int(made.block[block.NQ]), nv=int(made.block[block.NV]), joints=joints,
-            mimics=tuple(made.mimics), body_names=tuple(made.link_names), gravity=gravity,
+            name=description.name, nq=int(assembly.block[block.NQ]), nv=int(assembly.block[block.NV]), joints=joints,
+            mimics=tuple(assembly.mimics), body_names=tuple(assembly.link_names), gravity=gravity,
             position_lower=gather("lower"), position_upper=gather("upper"), velocity_limit=gather("velocity"),
             effort_limit=gather("effort"), damping=gather("damping"), friction=gather("friction"),
-            armature=read_only(made.armature), description=description, _block=made.block)
+            armature=read_only(assembly.armature), description=description, _block=assembly.block)
 
     def __repr__(self) -> str:
         """Name, size, joints and mass."""
@@ -101,7 +101,7 @@ class RobotModel:
 
     @functools.cached_property
     def velocity_names(self) -> tuple[str, ...]:
-        """A name per velocity coordinate: the joint's, or `joint/k` where it has several."""
+        """A name per velocity coordinate: the joint's, or `joint/k` if the joint has several."""
         return tuple(joint.name if joint.nv == 1 else f"{joint.name}/{k}"
                      for joint in self.joints for k in range(joint.nv))
 
@@ -112,7 +112,9 @@ class RobotModel:
 
     @functools.cached_property
     def inertial_parameters(self) -> Array:
-        """(10·nb,) per body m, m c (3), inertia xx, xy, yy, xz, yz, zz about its link's origin: of the regressor."""
+        """Parameters of the regressor (10·nb,): per body m, m c (3), inertia xx, xy, yy, xz, yz, zz about the link's
+        origin (kg, kg m, kg m²).
+        """
         rows = []
         for name in self.body_names:
             body = self.description.links[name]
@@ -142,15 +144,15 @@ class RobotModel:
         return {name: i for i, name in enumerate(self.body_names)}
 
     def neutral(self) -> Array:
-        """Positions (nq,) at zero, quaternions at the identity."""
+        """Zero positions (nq,), identity quaternions."""
         q = np.zeros(self.nq)
-        for at in self._quaternions:
-            q[at + 3] = 1.0
+        for offset in self._quaternions:
+            q[offset + 3] = 1.0
         return q
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
-        """Positions (nq,) uniform within the limits (±π, or ±1 m, where there are none; 2π, or 2 m, from a single limit
-        that is beyond), quaternions uniform.
+        """Positions (nq,) uniform within the limits, quaternions uniform. A coordinate without limits: ±π or ±1 m; with
+        a single limit outside of this: up to 2π or 2 m from it.
         """
         rng = np.random.default_rng(rng)
         q = self.neutral()
@@ -161,9 +163,9 @@ class RobotModel:
             if high > FARTHEST:
                 high = reach if low < reach else low + 2.0 * reach
             q[i] = rng.uniform(low, high)
-        for at in self._quaternions:
+        for offset in self._quaternions:
             x = rng.normal(size=4)
-            q[at:at + 4] = x / np.linalg.norm(x)
+            q[offset:offset + 4] = x / np.linalg.norm(x)
         return q
 
     @functools.cached_property
@@ -173,7 +175,7 @@ class RobotModel:
 
     @functools.cached_property
     def _kinds(self) -> tuple[tuple[Array, Kind], ...]:
-        """Per node its record and its kind."""
+        """Record and kind of each node."""
         return tuple((row, kind_of(int(row[block.TYPE]))) for row in self._node_rows)
 
     @functools.cached_property
@@ -197,28 +199,28 @@ class RobotModel:
         """`q ⊕ dv` (nq,) or (N, nq): move from q along velocity coordinates dv = v·dt, quaternions on the group."""
         if (moved := _integrate(self, q, dv)) is not None:
             return moved    # type: ignore[no-any-return]
-        given = shaped(self, positions={"q": q}, rates={"dv": dv})
-        out = given.empty(self.nq)
-        if not integrate_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
-            given.refuse(q=out)
+        inputs = shaped(self, positions={"q": q}, rates={"dv": dv})
+        out = inputs.empty(self.nq)
+        if not integrate_entry.call(self._block, *inputs.flat, out.reshape(-1), inputs.count):
+            inputs.refuse(q=out)
         return out
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
-        """The dv (nv,) or (N, nv) with `integrate(q0, dv) = q1`, the shortest one for rotations."""
+        """The dv (nv,) or (N, nv) with `integrate(q0, dv) = q1`; rotation vectors are the shortest."""
         if (dv := _difference(self, q0, q1)) is not None:
             return dv    # type: ignore[no-any-return]
-        given = shaped(self, positions={"q0": q0, "q1": q1})
-        out = given.empty(self.nv)
-        if not difference_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
-            given.refuse(difference=out)
+        inputs = shaped(self, positions={"q0": q0, "q1": q1})
+        out = inputs.empty(self.nv)
+        if not difference_entry.call(self._block, *inputs.flat, out.reshape(-1), inputs.count):
+            inputs.refuse(difference=out)
         return out
 
     def with_(self, *, gravity: Sequence[float] | Array | None = None,
               **coordinates: ArrayLike | Mapping[str, ArrayLike] | None) -> RobotModel:
         """A changed copy: `gravity` (3,), and per velocity coordinate (nv,), one number for all of them, or {joint:
-        number or (k,)} for some: `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`. None changes
-        nothing; a floating root has none of these. Damping and friction include those of joints that mimic; rotors of
-        these stay as they are.
+        number or (k,)} for some: `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`. None: unchanged.
+        A floating root has none of these. New damping and friction replace those of mimic joints, too; rotors of mimic
+        joints are unchanged. Raises `RbdError` for another field, unknown joints and invalid numbers.
         """
         fields = {"damping": "damping", "friction": "friction", "armature": "rotor_inertia",
                   "velocity_limit": "velocity", "effort_limit": "effort"}
@@ -245,7 +247,7 @@ class RobotModel:
         return RobotModel.from_description(description)
 
     def _by_joint(self, field: str, values: Mapping[str, ArrayLike]) -> Array:
-        """The field (nv,) with other values of these joints."""
+        """A copy of the field (nv,) with the values of some joints replaced."""
         array = np.array(getattr(self, field))
         for name, value in values.items():
             if name not in self.joint_names:
@@ -256,7 +258,7 @@ class RobotModel:
 
     def with_body(self, name: str, *, mass: float | None = None, com: ArrayLike | None = None,
                   inertia: ArrayLike | None = None) -> RobotModel:
-        """A copy in which this link has other inertial data (kg, m, kg m² about the centre of mass, link frame)."""
+        """A copy with other inertial data of link `name` (kg, m, kg m² about the centre of mass, link frame)."""
         self.body_index(name)
         old = self.description.links[name]
         new = Inertia(old.mass if mass is None else float(finite(mass, (), f"body '{name}': mass")),
@@ -266,7 +268,7 @@ class RobotModel:
         return RobotModel.from_description(dataclasses.replace(self.description, links=links))
 
     def with_scaled_masses(self, factor: float) -> RobotModel:
-        """A copy in which every mass and inertia is multiplied by `factor`."""
+        """A copy with every mass and inertia multiplied by `factor`, a positive number."""
         factor = float(finite(factor, (), "mass factor"))
         if factor <= 0.0:
             raise RbdError(f"mass factor must be positive, got {shown(factor)}")
@@ -275,5 +277,5 @@ class RobotModel:
         return RobotModel.from_description(dataclasses.replace(self.description, links=links))
 
 
-if not COMPILED:    # each call takes its own
+if not COMPILED:    # plain Python: new scratch memory per call
     RobotModel._work = property(RobotModel._new_work)    # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Sample robots of the package, as URDF files."""
+"""Sample robots of the package (URDF files) and their constraints."""
 from __future__ import annotations
 
 import warnings
@@ -40,10 +40,10 @@ def sample_path(name: str) -> Path:
 def sample(name: str, **options: Any) -> RobotModel:
     """A sample robot; options as in `load_urdf`.
 
-    "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm of rods; "two_link_mueller": that of M §6.1, of
-    point masses. With constraints (`sample_constraints`), closed at zero: "four_bar", "five_bar" (planar), "stewart",
-    "delta", "gripper", and "biped" (root="floating"). With a contact: "ball_on_plate", an arm that carries a ball.
-    Does not warn about inertias that no real body can have: some of the iiwa's, which were identified, and M's points.
+    "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm of rods; "two_link_mueller": the 2R arm of point
+    masses of M §6.1. With constraints (`sample_constraints`), closed at zero: "four_bar", "five_bar" (planar),
+    "stewart", "delta", "gripper", and "biped" (root="floating"). With a contact: "ball_on_plate", an arm that carries
+    a ball. Without warnings about implausible inertias: those identified for the iiwa, and M's point masses.
 
         >>> rbd.sample("iiwa").joint_names[:2]
         ('joint_1', 'joint_2')
@@ -54,7 +54,7 @@ def sample(name: str, **options: Any) -> RobotModel:
 
 
 def sample_constraints(name: str, model: RobotModel) -> ConstraintSet:
-    """The loops and contacts of a sample robot, for `model = sample(name)`; none if it is a tree.
+    """Constraints of a sample robot, for `model = sample(name)`; an empty set for a tree.
 
         >>> rbd.sample_constraints("five_bar", rbd.sample("five_bar")).names
         ('closure',)
@@ -64,7 +64,7 @@ def sample_constraints(name: str, model: RobotModel) -> ConstraintSet:
 
 
 def constraints_from(name_or_path: str, model: RobotModel) -> ConstraintSet:
-    """Constraints as a parameter names them: a sample's, a YAML file's, or none for an empty text."""
+    """Constraints of a sample's name or a YAML file's path; an empty set for an empty text."""
     if not name_or_path:
         return ConstraintSet()
     if name_or_path not in sample_names():
@@ -80,7 +80,7 @@ def constraints_from(name_or_path: str, model: RobotModel) -> ConstraintSet:
 
 
 def contacts_from(name_or_path: str, model: RobotModel) -> tuple[UnilateralContact | CompliantContact, ...]:
-    """Unilateral and compliant contacts of the file that `constraints_from` reads; samples have none."""
+    """Unilateral and compliant contacts of a YAML file, with the argument of `constraints_from`; none for samples."""
     if not name_or_path or name_or_path in sample_names():
         return ()
     return load_contacts(Path(name_or_path), model)

@@ -7,7 +7,7 @@ from ..errors import RbdError, shown
 
 
 def positive(value: Any, name: str, what: str) -> float:
-    """A positive finite number; raises `RbdError` otherwise: `name` must be a positive `what`."""
+    """A positive finite number; otherwise raises `RbdError`: `name` must be a positive `what`."""
     try:
         number = float("nan") if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -18,7 +18,7 @@ def positive(value: Any, name: str, what: str) -> float:
 
 
 def at_least(least: float, value: Any, name: str, unit: str) -> float:
-    """A finite number of `least` or more."""
+    """A finite number of at least `least`; raises `RbdError` otherwise."""
     try:
         number = float("nan") if isinstance(value, str | bytes | bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -29,12 +29,12 @@ def at_least(least: float, value: Any, name: str, unit: str) -> float:
 
 
 def step_count(n: Any) -> int:
-    """A positive number of steps."""
+    """A positive number of steps; raises `RbdError` otherwise."""
     return whole_number(n, "n", "number of steps")
 
 
 def whole_number(n: Any, name: str, what: str = "whole number", most: float = float("inf")) -> int:
-    """A positive whole number, `most` at most; `RbdError` for anything else, which says what `name` must be."""
+    """A whole number from 1 to `most`; otherwise raises `RbdError`: `name` must be a positive `what`."""
     try:
         count = int(n)
         whole = bool(count == n)

@@ -46,7 +46,7 @@ class States:
     model: Model
     names: tuple[str, ...]
     arrays: tuple[Array, ...]
-    positions: int    # how many of them are positions
+    positions: int    # number of positions among `arrays`
     batch: int | None
 
     @property
@@ -58,7 +58,7 @@ class States:
         return tuple(array.reshape(-1) for array in self.arrays)
 
     def empty(self, *shape: int) -> Array:
-        """An uninitialised result with the batch axis where there is one."""
+        """An uninitialised result, with the batch axis for a batch."""
         return np.empty(shape if self.batch is None else (self.batch, *shape))
 
     def check_values(self) -> None:
@@ -67,12 +67,12 @@ class States:
             _check_values(self.model, name, array, i < self.positions)
 
     def refuse(self, **results: Array) -> None:
-        """Raise `RbdError` for inputs that a kernel refused: an invalid number, or results that are not finite."""
+        """Raise `RbdError` after a kernel refused its inputs: for an invalid number, or a result that is not finite."""
         self.check_values()
         self.finite(**results)
 
     def finite(self, **results: Array) -> tuple[Array, ...]:
-        """The results; `RbdError` naming the first one that is not finite, and the state of a batch it belongs to."""
+        """The results; `RbdError` naming the first that is not finite, and its state in a batch."""
         for name, array in results.items():
             if not finite_entry.call(np.ascontiguousarray(array).reshape(-1)):
                 raise self._beyond(name, array)
@@ -84,25 +84,25 @@ class States:
         return self._beyond("result", np.array(np.nan)) if largest > REASONABLE else None
 
     def _beyond(self, name: str, array: Array) -> RbdError:
-        at = np.argwhere(~np.isfinite(array))[0].tolist()
-        single = self.batch is None or not at
-        inputs = self.arrays if single else tuple(given[at[0]] for given in self.arrays)
+        position = np.argwhere(~np.isfinite(array))[0].tolist()
+        single = self.batch is None or not position
+        inputs = self.arrays if single else tuple(given[position[0]] for given in self.arrays)
         sizes = ", ".join(f"{what} up to {np.abs(given).max(initial=0.0):.3g}"
                           for what, given in zip(self.names, inputs, strict=True))
-        index = at if single else at[1:]
+        index = position if single else position[1:]
         where = f"{name}[{', '.join(map(str, index))}]" if index else name
         if len(index) == 1 and array.shape[-1] == self.model.nv:
             where += f" of joint '{_owner(self.model, index[0], False)}'"
-        of = "" if single else f" of state {at[0]}"
+        suffix = "" if single else f" of state {position[0]}"
         if max((np.abs(given).max(initial=0.0) for given in inputs), default=0.0) > MODERATE:
-            return BeyondNumbers(f"{where}{of} would not be finite: the state is too large, beyond what floating point "
-                                 f"numbers hold ({sizes})")
-        return BeyondNumbers(f"{where}{of} would not be finite, though the state is not large ({sizes}): external "
+            return BeyondNumbers(f"{where}{suffix} would not be finite: the state is too large, beyond what floating "
+                                 f"point numbers hold ({sizes})")
+        return BeyondNumbers(f"{where}{suffix} would not be finite, though the state is not large ({sizes}): external "
                              "wrenches or numbers of the model are, or joint_kinds.py lacks a branch for a kind")
 
 
 REASONABLE = 1e50    # of any input; squares of products of such numbers overflow
-MODERATE = 1e10    # of all inputs: no sums and products of such numbers that a robot has overflow
+MODERATE = 1e10    # of all inputs: a robot's sums and products of such numbers do not overflow
 
 
 _NONE: Mapping[str, Any] = {}
@@ -113,9 +113,9 @@ def states(model: Model, positions: Mapping[str, Any] = _NONE, rates: Mapping[st
 
     A single state in a batch is repeated. Raises `RbdError` naming the input, what it was and what was expected.
     """
-    given = shaped(model, positions, rates)
-    given.check_values()
-    return given
+    inputs = shaped(model, positions, rates)
+    inputs.check_values()
+    return inputs
 
 
 def numbered(higher: Sequence[Any]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def not_a_model(model: object) -> RbdError:
 
 
 def shaped(model: Model, positions: Mapping[str, Any] = _NONE, rates: Mapping[str, Any] = _NONE) -> States:
-    """As `states`, types and shapes only, for kernels that check the values."""
+    """As `states`, without the check of values, for kernels that do it."""
     if not hasattr(model, "_block"):
         raise not_a_model(model)
     arrays = {name: _shaped(model, name, value, True) for name, value in positions.items()}
@@ -157,28 +157,28 @@ def _shaped(model: Model, name: str, value: Any, position: bool) -> Array:
 
 
 def real(value: Any, name: str, expected: str) -> Array:
-    """Any real numbers as a contiguous float64 array; `expected` says in the error which shape they should have."""
+    """Real numbers as a contiguous float64 array; `RbdError` names the `expected` shape."""
     try:
         array = np.ascontiguousarray(numbers(value))
-        return array if array.flags.behaved else array.copy()    # kernels are compiled for arrays one can write to
+        return array if array.flags.behaved else array.copy()    # kernels are compiled for writable arrays
     except (TypeError, ValueError, OverflowError) as error:
         raise RbdError(f"{name}: expected real numbers of shape {expected}, got {type(value).__name__} "
                        f"({error})") from None
 
 
 def _check_values(model: Model, name: str, array: Array, position: bool) -> None:
-    finite = np.isfinite(array)
-    if not finite.all():
-        at = np.argwhere(~finite)[0]
-        where = f"{name}[{', '.join(map(str, at))}]"
-        raise RbdError(f"{where} is {array[tuple(at)]} (joint '{_owner(model, int(at[-1]), position)}'): "
+    is_finite = np.isfinite(array)
+    if not is_finite.all():
+        index = np.argwhere(~is_finite)[0]
+        where = f"{name}[{', '.join(map(str, index))}]"
+        raise RbdError(f"{where} is {array[tuple(index)]} (joint '{_owner(model, int(index[-1]), position)}'): "
                        "inputs must be finite")
     if position:
-        for at in model._quaternions:
-            norms = np.linalg.norm(array[..., at:at + 4], axis=-1).reshape(-1)
+        for start in model._quaternions:
+            norms = np.linalg.norm(array[..., start:start + 4], axis=-1).reshape(-1)
             if norms.size and np.abs(norms - 1.0).max() > 1e-2:
-                raise RbdError(f"{name}[{at}:{at + 4}] (joint '{_owner(model, at, True)}') is not a unit quaternion "
-                               f"x, y, z, w: its norm is {norms[np.argmax(np.abs(norms - 1.0))]:g}")
+                raise RbdError(f"{name}[{start}:{start + 4}] (joint '{_owner(model, start, True)}') is not a unit "
+                               f"quaternion x, y, z, w: its norm is {norms[np.argmax(np.abs(norms - 1.0))]:g}")
 
 
 def _owner(model: Model, index: int, position: bool) -> str:
@@ -195,7 +195,7 @@ def _shown(names: tuple[str, ...]) -> str:
 
 def node_wrenches(model: Model, wrenches: Any, batch: int | None) -> Array:
     """External wrenches `{body: (6,)}` or (nb, 6) (a batch adds a leading axis) in URDF link frames, angular first,
-    summed per node about the node's origin: flat, N·nodes·6, or empty where there are none.
+    summed per node about the node's origin: flat, N·nodes·6, or empty without wrenches.
     """
     if wrenches is None:
         return np.empty(0)
@@ -227,7 +227,7 @@ def node_wrenches(model: Model, wrenches: Any, batch: int | None) -> Array:
 
 @quick_entry("boolean(float64[::1])")
 def finite_entry(x):
-    """Whether all numbers are finite; a tenth of the time of `np.isfinite(x).all()`."""
+    """Whether all numbers are finite; ten times as fast as `np.isfinite(x).all()`."""
     return block.all_finite(x)
 
 

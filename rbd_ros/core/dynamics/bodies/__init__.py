@@ -1,1 +1,1 @@
-"""Quantities of each body in the recursions: joint wrenches, momenta, articulated and operational-space inertias."""
+"""Quantities per body: joint wrenches, momenta, articulated and operational-space inertias."""

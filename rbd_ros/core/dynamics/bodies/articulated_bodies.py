@@ -1,7 +1,7 @@
 """Articulated-body inertia Î_i and bias B̂_i of each link (Featherstone 1983): K Tables 3 and 4.
 
-Those of nodes are what `articulated_factors` leaves behind. Links that are rigidly connected are one node there; here
-each has its own, of the link and of all that hangs on it.
+From the factors of nodes by `articulated_factors`. Rigidly connected links are one node there; here each link has the
+inertia and bias of itself and its descendants.
 """
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from .link_tree import (
     ABOVE, INDEX, INERTIA, MASS, MOMENT, ROW, link_count, link_record, link_tree, link_wrenches, to_link, to_node,
 )
 
-# of one link: articulated inertia and bias, in the axes of its node, about the node's origin
+# workspace Y per link: articulated inertia and bias, in the axes of its node, about the node's origin
 _LINK_A, _LINK_G, _LINK_C, _LINK_N, _LINK_F, LINK_SIZE = layout(A=6, G=9, C=6, n=3, f=3)
 
 
 @kernel
 def handed_on(B, o, w, mask, acc, W):
-    """Π and β of the node with record o and workspace w, in the axes of its parent."""
+    """Π and β of the node with record o and workspace offset w, in the parent's axes."""
     A, G, C = six(W, w + _A), matrix(W, w + _G), six(W, w + _C)
     N, F = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
     N = add(N, vector(W, w + _N))
@@ -67,7 +67,7 @@ def handed_on(B, o, w, mask, acc, W):
 
 @sweep
 def link_sweep(B, L, v, mask, acc, wrench, e, W, Y):
-    """Quantities of each link from the W of `articulated_factors`, to Y."""
+    """Articulated inertias and biases of links into Y, from the W of `articulated_factors`."""
     z = zero(B, v, 0)
     for r in range(link_count(B)):
         t = ROW * r
@@ -113,19 +113,19 @@ def link_sweep(B, L, v, mask, acc, wrench, e, W, Y):
 
 
 @kernel
-def put_links(B, Y, out, bias, at):
-    """Y in the frames of the links: matrices to out[36 at:], biases to bias[6 at:]."""
+def put_links(B, Y, out, bias, first):
+    """Y in the frames of the links: matrices into out[36·first:], biases into bias[6·first:]."""
     for i in range(link_count(B)):
         o = link_record(B, i)
         y = LINK_SIZE * i
         N, F = to_link(B, o, vector(Y, y + _LINK_N), vector(Y, y + _LINK_F))
-        put(bias, 6 * (at + i), N)
-        put(bias, 6 * (at + i) + 3, F)
+        put(bias, 6 * (first + i), N)
+        put(bias, 6 * (first + i) + 3, F)
         R = matrix(B, o + LINK_ROTATION)
         back = (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8])
         p = scale(-1.0, rotate_back(R, vector(B, o + LINK_POSITION)))
         A, G, C = to_parent(back, p, six(Y, y + _LINK_A), matrix(Y, y + _LINK_G), six(Y, y + _LINK_C))
-        k = 36 * (at + i)
+        k = 36 * (first + i)
         full = (A[0], A[1], A[2], G[0], G[1], G[2], A[1], A[3], A[4], G[3], G[4], G[5], A[2], A[4], A[5], G[6], G[7],
                 G[8], G[0], G[3], G[6], C[0], C[1], C[2], G[1], G[4], G[7], C[1], C[3], C[4], G[2], G[5], G[8], C[2],
                 C[4], C[5])
@@ -136,9 +136,9 @@ def put_links(B, Y, out, bias, at):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
        "float64[::1], float64[::1], int64, float64[::1], float64[::1])", nogil=True)
 def articulated_bodies_entry(B, L, q, v, tau, mask, a, wrench, gathered, states, out, bias):
-    """This many states, checked, with wrenches (empty: none) of links, and gathered in nodes: 0, or −1 where the input
-    is not what the model takes or the result is not finite, or the singular node + 1. mask: empty, or (nv,) and a as
-    tau.
+    """`articulated_bodies` of `states` states: 0; −1 for invalid input or results not finite; singular node + 1.
+
+    wrench: of links, or empty; gathered: the same per node. mask: empty, or (nv,) with accelerations a like tau.
     """
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, tau, states)
             and rates_valid(B, a, states)):
@@ -150,10 +150,10 @@ def articulated_bodies_entry(B, L, q, v, tau, mask, a, wrench, gathered, states,
     for s in range(states):
         rates = v[s * n:(s + 1) * n]
         acc = a[s * n:(s + 1) * n]
-        found = articulated_factors(B, q, s * size_q(B), rates, tau[s * n:(s + 1) * n], 0, (mask, acc),
-                                    (gathered, 6 * node_count(B) * s), W)
-        if found != 0:
-            return found
+        status = articulated_factors(B, q, s * size_q(B), rates, tau[s * n:(s + 1) * n], 0, (mask, acc),
+                                     (gathered, 6 * node_count(B) * s), W)
+        if status != 0:
+            return status
         link_sweep(B, L, rates, mask, acc, wrench, 6 * links * s, W, Y)
         put_links(B, Y, out, bias, s * links)
     return 0 if all_finite(out) and all_finite(bias) else -1
@@ -169,20 +169,19 @@ class ArticulatedBodies(NamedTuple):
 def articulated_bodies(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, external_wrenches: Any = None, *,
                        prescribed: ArrayLike | Sequence[str] | None = None,
                        a: ArrayLike | None = None) -> ArticulatedBodies:
-    """Articulated inertia Î_i and bias B̂_i of each link with all that hangs on it: K Tables 3 and 4, O(n).
+    """Articulated-body inertia Î_i and bias B̂_i of each link with its descendants: K Tables 3 and 4, O(n).
 
-    `F_i = Î_i (V̇_i − (0, Rᵀ g)) + B̂_i` is the wrench with which the joint above moves the link (`joint_wrenches`), for
-    whatever V̇_i (`body_accelerations`) that joint gives it, while the joints behind it move as tau (and, of those
-    prescribed, a) makes them; Rᵀ g: gravity in link axes. Arguments as in `forward_dynamics`, or with prescribed and a
-    as in `hybrid_dynamics`. Raises `RbdError` where the accelerations are not determined, and for models with mimic
-    joints, which connect bodies otherwise than by the tree.
+    `F_i = Î_i (V̇_i − (0, Rᵀ g)) + B̂_i` is the wrench of the joint above on the link (`joint_wrenches`) at any spatial
+    acceleration V̇_i (`body_accelerations`), with the descendants' joints under tau (and prescribed a); Rᵀ g: gravity
+    in link axes. SI units. Arguments as in `forward_dynamics`, or with prescribed and a as in `hybrid_dynamics`. Raises
+    `RbdError` for undetermined accelerations, and for models with mimic joints, which couple branches of the tree.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.articulated_bodies(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).inertia.shape
         (4, 6, 6)
     """
     rates = {"v": v, "tau": tau, "a": getattr(model, "_zeros", ()) if a is None else a}
-    given = shaped(model, positions={"q": q}, rates=rates)
+    inputs = shaped(model, positions={"q": q}, rates=rates)
     if model.mimics:
         raise RbdError(f"model '{model.name}' has mimic joints ({', '.join(mimic.name for mimic in model.mimics)}), "
                        "which move bodies that are not below them: there are no articulated bodies. Load it with "
@@ -190,21 +189,21 @@ def articulated_bodies(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: Array
     mask = np.zeros(0, dtype=bool) if prescribed is None else prescribed_mask(model, prescribed)
     if (a is None) != (prescribed is None):
         raise RbdError("a: expected accelerations of prescribed coordinates exactly where `prescribed` names some")
-    q, v, tau, a = given.arrays
+    q, v, tau, a = inputs.arrays
     V = body_velocities(model, q, v)
-    inertia = given.empty(len(model.body_names), 6, 6)
-    bias = given.empty(len(model.body_names), 6)
-    found = articulated_bodies_entry.call(
+    inertia = inputs.empty(len(model.body_names), 6, 6)
+    bias = inputs.empty(len(model.body_names), 6)
+    status = articulated_bodies_entry.call(
         model._block, link_tree(model), *(array.reshape(-1) for array in (q, v, tau)), mask, a.reshape(-1),
-        link_wrenches(model, external_wrenches, given.batch), node_wrenches(model, external_wrenches, given.batch),
-        given.count, inertia.reshape(-1), bias.reshape(-1))
-    solved(found, given, inertia=inertia, bias=bias)
-    # the kernels' linear accelerations are those of the nodes' origins: v̇ + ω × v
+        link_wrenches(model, external_wrenches, inputs.batch), node_wrenches(model, external_wrenches, inputs.batch),
+        inputs.count, inertia.reshape(-1), bias.reshape(-1))
+    solved(status, inputs, inertia=inertia, bias=bias)
+    # the kernels' linear accelerations are classical ones of the nodes' origins: v̇ + ω × v
     with np.errstate(all="ignore"):
         omega = V[..., :3]
         velocity = V[..., 3:] - np.cross(omega, _origins(model))
         bias += (inertia[..., 3:] @ np.cross(omega, velocity)[..., None])[..., 0]
-    return ArticulatedBodies(*given.finite(inertia=inertia, bias=bias))
+    return ArticulatedBodies(*inputs.finite(inertia=inertia, bias=bias))
 
 
 def _origins(model: RobotModel) -> Array:

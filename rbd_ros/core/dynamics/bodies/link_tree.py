@@ -1,8 +1,8 @@
-"""The links of a model as one array of numbers, beside the block of its nodes.
+"""The packed array of a model's links, in addition to the block of its nodes.
 
-A node carries all links that are rigidly connected, as one body. What fixed joints carry, and what a link is by itself,
-needs the links one by one: per link, every parent before its children, its index in `body_names`, the row of its parent
-(−1: the root), mass, first moment and inertia about the origin of its node, in the node's axes.
+A node is the rigid body of all links connected by fixed joints; loads of fixed joints and inertias of single links need
+separate links. Record per link, parents before children: index in `body_names`, row of the parent (−1: the root), mass,
+first moment and inertia about the origin of the link's node, in node axes.
 """
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _TREES: WeakKeyDictionary[RobotModel, Array] = WeakKeyDictionary()
 
 
 def link_tree(model: RobotModel) -> Array:
-    """The array of a model; made once."""
-    found = _TREES.get(model)
-    if found is None:
-        found = _TREES[model] = _made(model)
-    return found
+    """The cached array of a model."""
+    tree = _TREES.get(model)
+    if tree is None:
+        tree = _TREES[model] = _packed(model)
+    return tree
 
 
-def _made(model: RobotModel) -> Array:
+def _packed(model: RobotModel) -> Array:
     root, joints = depth_first(model.description)
     above = {joint.child: joint.parent for joint in joints}
     order = [root, *(joint.child for joint in joints)]
@@ -52,8 +52,7 @@ def _made(model: RobotModel) -> Array:
 
 
 def link_wrenches(model: RobotModel, wrenches: Any, batch: int | None) -> Array:
-    """External wrenches as `node_wrenches` takes and checks them, but per link, in link frames: flat, N·nb·6, or empty
-    where there are none.
+    """External wrenches per link, in link frames, with arguments and checks of `node_wrenches`: flat, N·nb·6, or empty.
     """
     node_wrenches(model, wrenches, batch)
     if wrenches is None:
@@ -69,19 +68,19 @@ def link_wrenches(model: RobotModel, wrenches: Any, batch: int | None) -> Array:
 
 @kernel
 def link_record(B, i):
-    """Where the record of link i begins."""
+    """Offset of link i's record."""
     return integer(B, LINK_START) + LINK * i
 
 
 @kernel
 def link_count(B):
-    """How many links the model has."""
+    """Number of links."""
     return integer(B, LINKS)
 
 
 @kernel
 def to_node(B, o, N, F):
-    """A wrench in the frame of the link with record o, in that of its node."""
+    """A wrench from the frame of the link with record o to the frame of its node."""
     R = matrix(B, o + LINK_ROTATION)
     f = rotate(R, F)
     return add(rotate(R, N), cross(vector(B, o + LINK_POSITION), f)), f

@@ -1,4 +1,4 @@
-"""Spatial inertia and momentum of each link by itself: K eq. 22, 23."""
+"""Spatial inertia and momentum of each link: K eq. 22, 23."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,10 +11,10 @@ from ..kinematics import body_velocities
 
 
 def spatial_inertias(model: RobotModel) -> Array:
-    """Generalized inertias 𝓘 (nb, 6, 6) of the links, each in its own frame, about its origin: K eq. 22.
+    """Spatial (generalized) inertias 𝓘 (nb, 6, 6) of the links, in link frames, about their origins: K eq. 22.
 
-    `[[I, m ĉ], [m ĉᵀ, m 1]]` with I about the origin (kg m²), centre of mass c (m) and mass m (kg); rotor inertias are
-    not in it.
+    `[[I, m ĉ], [m ĉᵀ, m 1]]` with I about the origin (kg m²), centre of mass c (m) and mass m (kg); rotor inertias
+    excluded.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.spatial_inertias(model).shape
@@ -34,8 +34,8 @@ def spatial_inertias(model: RobotModel) -> Array:
 
 
 def body_momenta(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
-    """Generalized momenta L = 𝓘 V (nb, 6) or (N, nb, 6) of the links: angular about the link's origin (N m s), then
-    linear (N s), in its axes: K eq. 23. They go to other frames as wrenches do (`lie.coadjoint`).
+    """Spatial momenta L = 𝓘 V (nb, 6) or (N, nb, 6) of the links: angular about the link's origin (N m s), then
+    linear (N s), in its axes: K eq. 23. They transform as wrenches (`lie.coadjoint`).
 
         >>> model = rbd.sample("two_link")
         >>> rbd.body_momenta(model, [0.0, 0.0], [1.0, 0.0]).shape

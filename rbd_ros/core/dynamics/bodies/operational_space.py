@@ -1,8 +1,8 @@
 """Operational-space inertia of a link (Khatib 1987), from the factors of the articulated-body algorithm.
 
-With `E x` the efforts left over of joint efforts x, `M⁻¹ = Eᵀ Ψ E` (as in constrained dynamics), so `J M⁻¹ Jᵀ` is the
-sum of `Ψ_c e_c e_cᵀ` over the coordinates between the link and the root, e_c what is left over there of six unit
-wrenches on the link. No mass matrix, no Jacobian: O(n) for all factors, and a sum of squares, so never indefinite.
+With `E x` the residual efforts of ABA for joint efforts x, `M⁻¹ = Eᵀ Ψ E` (as in constrained dynamics): `J M⁻¹ Jᵀ` is
+the sum of `Ψ_c e_c e_cᵀ` over the coordinates between the link and the root, e_c the residual efforts of six unit
+wrenches on the link. O(n), without mass matrix and Jacobian; a sum of squares, never indefinite.
 """
 from __future__ import annotations
 
@@ -31,14 +31,12 @@ from ..mass_matrix import mass_matrix
 from ..singular import solved
 from .link_tree import link_record, to_node
 
-SINGULAR = 1e-12    # of the largest eigenvalue of J M⁻¹ Jᵀ, in units in which moments and forces count alike
+SINGULAR = 1e-12    # of the largest eigenvalue of J M⁻¹ Jᵀ, after scaling of moments and forces to equal size
 
 
 @entry("int64(float64[::1], float64[::1], int64, int64, float64[::1])", nogil=True)
 def inverse_operational_entry(B, q, link, states, out):
-    """This many states, checked: J M⁻¹ Jᵀ of a link in its frame, to out (N·36); returns as
-    `forward_dynamics_batch`.
-    """
+    """J M⁻¹ Jᵀ of a link in its frame for `states` states, into out (N·36); returns as `forward_dynamics_batch`."""
     if not positions_valid(B, q, states):
         return -1
     n = size_v(B)
@@ -50,9 +48,9 @@ def inverse_operational_entry(B, q, link, states, out):
     out[:] = 0.0
     for s in range(states):
         k = s * size_q(B)
-        found = articulated_factors(B, q, k, still, still, 0, (none, still), (still[:0], 0), W)
-        if found != 0:
-            return found
+        status = articulated_factors(B, q, k, still, still, 0, (none, still), (still[:0], 0), W)
+        if status != 0:
+            return status
         o = link_record(B, link)
         i = integer(B, o + LINK_NODE)
         for d in range(6):
@@ -93,10 +91,10 @@ def inverse_operational_entry(B, q, link, states, out):
 
 
 def inverse_operational_space_inertia(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
-    """`Λ⁻¹ = J M⁻¹ Jᵀ` (6, 6) or (N, 6, 6): change of the link's acceleration per wrench on it, angular first.
+    """`Λ⁻¹ = J M⁻¹ Jᵀ` (6, 6) or (N, 6, 6): acceleration of the link per wrench on it, angular first, SI units.
 
-    frame as in `jacobian`. It exists in singular poses, too, where it is singular. O(n); with mimic joints by the mass
-    matrix. Raises `RbdError` where that is singular.
+    frame as in `jacobian`. In singular poses Λ⁻¹ exists and is singular. O(n); with mimic joints by the mass matrix.
+    Raises `RbdError` for a singular mass matrix and wrong input.
 
         >>> model, q = rbd.sample("iiwa"), np.full(7, 0.4)
         >>> rbd.inverse_operational_space_inertia(model, q, "link_7").shape
@@ -104,34 +102,34 @@ def inverse_operational_space_inertia(model: RobotModel, q: ArrayLike, body: str
     """
     if frame not in FRAMES:
         raise RbdError(f"frame is {shown(frame)}, expected one of {', '.join(FRAMES)}")
-    given = shaped(model, positions={"q": q})
+    inputs = shaped(model, positions={"q": q})
     index = model.body_index(body)
-    q = given.arrays[0]
+    q = inputs.arrays[0]
     if model.mimics:
         J = jacobian(model, q, body, frame)
         Jt = np.swapaxes(J, -1, -2)
         with np.errstate(all="ignore"):
-            return given.finite(inverse_inertia=np.asarray(J @ solve_mass_matrix(model, mass_matrix(model, q), Jt)))[0]
-    out = given.empty(6, 6)
-    solved(inverse_operational_entry.call(model._block, q.reshape(-1), index, given.count, out.reshape(-1)), given,
+            return inputs.finite(inverse_inertia=np.asarray(J @ solve_mass_matrix(model, mass_matrix(model, q), Jt)))[0]
+    out = inputs.empty(6, 6)
+    solved(inverse_operational_entry.call(model._block, q.reshape(-1), index, inputs.count, out.reshape(-1)), inputs,
            inverse_inertia=out)
     if frame == "body":
         return out
     T = forward_kinematics(model, q)[..., index, :, :]
-    X = np.zeros(out.shape)    # Ad_T; of aligned axes without p
+    X = np.zeros(out.shape)    # Ad_T; frame "aligned": without p
     X[..., :3, :3] = X[..., 3:, 3:] = T[..., :3, :3]
     if frame == "world":
         X[..., 3:, :3] = hat(T[..., :3, 3]) @ T[..., :3, :3]
     with np.errstate(all="ignore"):
-        return given.finite(inverse_inertia=X @ out @ np.swapaxes(X, -1, -2))[0]
+        return inputs.finite(inverse_inertia=X @ out @ np.swapaxes(X, -1, -2))[0]
 
 
 def operational_space_inertia(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
-    """Λ = (J M⁻¹ Jᵀ)⁻¹ (6, 6) or (N, 6, 6): operational-space inertia (Khatib 1987), the wrench on the link per
-    acceleration of it, all joints free; moment and angular acceleration first. Rotor inertia is included.
+    """Λ = (J M⁻¹ Jᵀ)⁻¹ (6, 6) or (N, 6, 6): operational-space inertia (Khatib 1987), wrench on the link per
+    acceleration, all joints free; moment and angular acceleration first, SI units. Rotor inertia is included.
 
-    frame as in `jacobian`. Raises `RbdError` where the link cannot move in all six directions (fewer than six joints,
-    or a singular pose): `inverse_operational_space_inertia` and `effective_inertia` exist there.
+    frame as in `jacobian`. Raises `RbdError` unless the link can move in all six directions (fewer than six joints, or
+    a singular pose); alternatives are `inverse_operational_space_inertia` and `effective_inertia`.
 
         >>> model, q = rbd.sample("iiwa"), np.full(7, 0.4)
         >>> rbd.operational_space_inertia(model, q, "link_7").shape
@@ -143,29 +141,29 @@ def operational_space_inertia(model: RobotModel, q: ArrayLike, body: str, frame:
     size = np.repeat(np.stack([angular, linear], axis=-1), 3, axis=-1)
     with np.errstate(all="ignore"):
         root = 1.0 / np.sqrt(size)
-        alike = inverse * root[..., :, None] * root[..., None, :]
-    alike = np.where(np.isfinite(alike), alike, 0.0)
-    values = np.linalg.eigvalsh(alike)
+        scaled = inverse * root[..., :, None] * root[..., None, :]
+    scaled = np.where(np.isfinite(scaled), scaled, 0.0)
+    values = np.linalg.eigvalsh(scaled)
     bad = ~(values[..., 0] > SINGULAR * values[..., -1])
     if bad.any():
-        at = int(np.argmax(bad))
-        found = values.reshape(-1, 6)[at]
-        rank = int((found > SINGULAR * max(found[-1], 1e-300)).sum())
-        where = "" if inverse.ndim == 2 else f"state {at}: "
+        state = int(np.argmax(bad))
+        eigenvalues = values.reshape(-1, 6)[state]
+        rank = int((eigenvalues > SINGULAR * max(eigenvalues[-1], 1e-300)).sum())
+        where = "" if inverse.ndim == 2 else f"state {state}: "
         raise RbdError(f"{where}body '{body}' of model '{model.name}' can be moved in {rank} of 6 directions here, so "
                        "its operational-space inertia is infinite in the others: use "
                        "inverse_operational_space_inertia, or effective_inertia along a direction")
-    found = np.linalg.inv(alike) * root[..., :, None] * root[..., None, :]
-    return np.asarray(0.5 * (found + np.swapaxes(found, -1, -2)))
+    inertia = np.linalg.inv(scaled) * root[..., :, None] * root[..., None, :]
+    return np.asarray(0.5 * (inertia + np.swapaxes(inertia, -1, -2)))
 
 
 def effective_inertia(model: RobotModel, q: ArrayLike, body: str, direction: ArrayLike, frame: str = "body") -> Any:
     """Effective inertia of a link along a direction: force per acceleration along it (kg), or moment per angular
     acceleration (kg m²), all joints free: 1 / (uᵀ J M⁻¹ Jᵀ u). A number, or (N,).
 
-    direction (6,): the wrench of the push, moment first, about the origin of the frame (as in `jacobian`); scaled so
-    that its force, or where there is none its moment, has length one. So (0, 0, 0, 0, 0, 1) pushes along z at the
-    link's origin. Raises `RbdError` where the link cannot give way in that direction.
+    direction (6,): direction of the wrench, moment first, about the origin of the frame (as in `jacobian`); normalised
+    to a unit force, or a unit moment if the force is zero. (0, 0, 0, 0, 0, 1) is a force along z at the link's origin.
+    Raises `RbdError` if the link cannot accelerate in that direction.
 
         >>> model, q = rbd.sample("iiwa"), np.full(7, 0.4)
         >>> round(float(rbd.effective_inertia(model, q, "link_7", [0, 0, 0, 0, 0, 1], "world")), 2)    # kg
@@ -181,13 +179,13 @@ def effective_inertia(model: RobotModel, q: ArrayLike, body: str, direction: Arr
     u /= np.abs(u).max()
     u /= np.linalg.norm(u[3:]) if u[3:].any() else np.linalg.norm(u[:3])
     with np.errstate(all="ignore"):
-        gives = np.einsum("i,...ij,j->...", u, inverse, u)
+        mobility = np.einsum("i,...ij,j->...", u, inverse, u)
         diagonal = np.diagonal(inverse, axis1=-2, axis2=-1)
-        most = (u[:3] @ u[:3]) * diagonal[..., :3].max(axis=-1) + (u[3:] @ u[3:]) * diagonal[..., 3:].max(axis=-1)
-        found = 1.0 / gives
-    bad = ~((gives > SINGULAR * most) & np.isfinite(found))
+        scale = (u[:3] @ u[:3]) * diagonal[..., :3].max(axis=-1) + (u[3:] @ u[3:]) * diagonal[..., 3:].max(axis=-1)
+        inertia = 1.0 / mobility
+    bad = ~((mobility > SINGULAR * scale) & np.isfinite(inertia))
     if np.any(bad):
         where = "" if inverse.ndim == 2 else f"state {int(np.argmax(bad))}: "
         raise RbdError(f"{where}body '{body}' of model '{model.name}' cannot give way along {shown(direction)} here: "
                        "its effective inertia is infinite")
-    return found
+    return inertia

@@ -28,7 +28,7 @@ from ..turning import turned, turning_rate
 
 @entry("void(float64[::1], float64[::1], float64[::1])")
 def turning_rows_entry(R, flags, G):
-    """To G (N·9) the G of `f' = G ω` of rotation rows, by axis, for each R (N·9); rows of other axes are zero."""
+    """Into G (N·9) the G of `f' = G ω` of rotation rows, by axis, for R (N·9); rows of unconstrained axes are zero."""
     for s in range(R.shape[0] // 9):
         R_s = matrix(R, 9 * s)
         count, c, u, h = turned(R_s, flags[0], flags[1], flags[2])
@@ -42,10 +42,10 @@ def constraint_wrenches(model: RobotModel, constraints: ConstraintSet, q: ArrayL
     """Wrenches (nb, 6) or (N, nb, 6) of constraints with multipliers (m,) or (N, m) on the links, moment first, in the
     links' frames, about their origins: `Σ Jᵀ W = Aᵀ λ`.
 
-    Loop closures and rolling or sliding contacts act on both bodies with opposite wrenches, fixed ones on their link.
-    Couplings, user and nonholonomic constraints are efforts at joints, which bodies feel as efforts of motors: they
-    exert nothing here (of a wheel or blade it is not known where it touches what). As `external_wrenches`, the result
-    turns functions of trees into those of closed mechanisms.
+    Loop closures and rolling or sliding contacts exert opposite wrenches on both bodies, fixed contacts on their link.
+    Couplings, user and nonholonomic constraints are excluded: they act as efforts at joints, like motors (a wheel's or
+    blade's point of contact is unknown). With the result as `external_wrenches`, functions of trees compute closed
+    mechanisms. SI units. Raises `RbdError` for wrong input.
 
         >>> model = rbd.sample("five_bar")
         >>> loop = rbd.sample_constraints("five_bar", model)
@@ -53,12 +53,12 @@ def constraint_wrenches(model: RobotModel, constraints: ConstraintSet, q: ArrayL
         (6, 6)
     """
     size = bound_to(model, constraints).size
-    given = states(model, positions={"q": q})
+    inputs = states(model, positions={"q": q})
     lam = real(multipliers, "multipliers", f"({size},) or (N, {size})")
     if lam.ndim not in (1, 2) or lam.shape[-1] != size or not np.isfinite(lam).all():
         raise RbdError(f"multipliers: expected ({size},) or (N, {size}) finite numbers, one per row of the constraints "
                        f"({', '.join(constraints.names)}), got shape {lam.shape}")
-    q = given.arrays[0]
+    q = inputs.arrays[0]
     if lam.ndim == 2 and q.ndim == 2 and len(lam) != len(q):
         raise RbdError(f"batches of different length: q has {len(q)}, multipliers has {len(lam)}")
     poses = forward_kinematics(model, q)
@@ -75,7 +75,7 @@ def constraint_wrenches(model: RobotModel, constraints: ConstraintSet, q: ArrayL
             _add(model, poses, out, (None, item.world), (item.link, item.frame), item.rows(), rows)
         elif isinstance(item, RollingContact | SlidingContact):
             _add_contact(model, poses, out, item, name, rows)
-    given.finite(constraint_wrenches=out)
+    inputs.finite(constraint_wrenches=out)
     return out
 
 
@@ -94,7 +94,7 @@ def _add(model: RobotModel, poses: Array, out: Array, first: tuple[str | None, A
     flags = np.array([float(axis in axes) for axis in AXES[:3]])
     G = np.empty(R.shape)
     turning_rows_entry.call(R.reshape(-1), flags, G.reshape(-1))
-    # on the successor about its frame's origin, in axes of the predecessor's frame
+    # wrench on the successor about its frame's origin, in axes of the predecessor's frame
     moment, force = (np.swapaxes(G, -1, -2) @ full[..., :3, None])[..., 0], full[..., 3:]
     turn = np.swapaxes(R, -1, -2)
     wrench = np.concatenate([(turn @ moment[..., None])[..., 0], (turn @ force[..., None])[..., 0]], axis=-1)
@@ -109,23 +109,23 @@ def _add_contact(model: RobotModel, poses: Array, out: Array, item: RollingConta
     """Add the wrenches of a rolling or sliding contact: a force at the contact, and a moment about its normal."""
     ends = [None if surface.link == WORLD and WORLD not in model.body_names else model.body_index(surface.link)
             for surface in (item.first, item.second)]
-    for at in np.ndindex(rows.shape[:-1]):
-        T = [np.eye(4) if end is None else poses[at][end] for end in ends]
+    for state in np.ndindex(rows.shape[:-1]):
+        T = [np.eye(4) if end is None else poses[state][end] for end in ends]
         touch = closest_points(item.first, item.second, se3.inverse(T[0]) @ T[1], f"contact '{name}'")
         R, P = T[0][:3, :3] @ touch.axes, T[0] @ [*touch.point_2, 1.0]
         lam = np.zeros(4)
-        lam[:rows.shape[-1]] = rows[at]
+        lam[:rows.shape[-1]] = rows[state]
         force, moment = R @ lam[[1, 2, 0]], lam[3] * R[:, 2]
         for end, pose, sign in zip(ends, T, (-1.0, 1.0), strict=True):
             if end is not None:
                 turn, arm = pose[:3, :3].T, P[:3] - pose[:3, 3]
-                out[at][end] += sign * np.concatenate([turn @ (moment + np.cross(arm, force)), turn @ force])
+                out[state][end] += sign * np.concatenate([turn @ (moment + np.cross(arm, force)), turn @ force])
 
 
 def carry(result: Any, model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, external_wrenches: Any,
           a: Array | None = None) -> None:
-    """Add what the joints carry at (q, v) to a result, for its multipliers and its accelerations (or these)."""
-    held = constraint_wrenches(model, constraints, q, result.multipliers)
-    given = link_wrenches(model, external_wrenches, None if q.ndim == 1 else len(q))
+    """Add joint wrenches at (q, v) to a result, for its multipliers and accelerations (or the accelerations a)."""
+    loads = constraint_wrenches(model, constraints, q, result.multipliers)
+    external = link_wrenches(model, external_wrenches, None if q.ndim == 1 else len(q))
     result._carrying(joint_wrenches(model, q, v, result.acceleration if a is None else a,
-                                    held + given.reshape(held.shape) if given.size else held))
+                                    loads + external.reshape(loads.shape) if external.size else loads))

@@ -32,7 +32,7 @@ from .values import evaluate, warn_of_gap
 
 _NO_MASK = np.empty(0, dtype=bool)
 _NO_OPTIONS = np.zeros(3)
-_new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
+_new = tuple.__new__    # a NamedTuple's `__new__` is a Python function, half as fast
 
 
 class _ConstrainedForward(NamedTuple):
@@ -45,16 +45,16 @@ class _ConstrainedForward(NamedTuple):
 
 class ConstrainedForward(_ConstrainedForward, Loaded):
     """`acceleration` (nv,) and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` (int), the
-    number of independent constraints; `residual`, the largest remaining |A a + Ȧq̇| (plus Baumgarte's terms); and
-    `condition`, the ratio of the largest to the smallest pivot used (up to 1e8): large if the pose is nearly singular,
-    or if axes of a loop that should be parallel are not exactly so. A batch adds an axis. If asked for,
+    number of independent constraints; `residual`, the largest remaining |A a + Ȧq̇| (plus Baumgarte terms); and
+    `condition`, the ratio of the largest to the smallest pivot used (up to 1e8): large in nearly singular poses, and
+    for nominally parallel axes of a loop that are not exactly parallel. A batch adds an axis. Optional:
     `joint_wrenches`.
     """
 
 
 def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, tau: Any, damping: float,
                baumgarte: Any) -> ConstrainedForward | None:
-    """The result for unvalidated inputs; None, or one of `UNSUITED`, where they are not one state that is met."""
+    """Result for unvalidated inputs of one state; None or `UNSUITED` if another path must compute or refuse them."""
     bound = bound_to(model, constraints)
     if bound.users:
         return None
@@ -87,14 +87,13 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
                                  joint_wrenches: bool | None = None) -> ConstrainedForward:
     """Accelerations and constraint forces under joint efforts tau (nv,) or (N, nv) at (q, v): K eq. 67–69.
 
-    O(n) + O(m³). The state should satisfy the constraints (`project`). Redundant constraints are fine: accelerations
-    are those of a minimal set, the multipliers those of least norm (SI units). Raises `RbdError` with rank and
-    residual if the constraints cannot be met, because dependent rows contradict each other (a singular pose in
-    motion). damping μ, relative to the largest singular value of M^-½ Aᵀ (try 1e-3): solves
-    `(A M⁻¹ Aᵀ + μ² max) λ = …` instead: bounded multipliers near singular poses, at the price of a residual, which
-    is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: imposes f̈ + 2α ḟ + β² f = 0.
-    external_wrenches, friction and the other errors as in `forward_dynamics`. joint_wrenches=True adds what the joints
-    carry to the result, with the multipliers' share.
+    O(n) + O(m³). The state should satisfy the constraints (`project`). With redundant constraints the accelerations are
+    those of a minimal set, the multipliers those of least norm (SI units). Raises `RbdError` with rank and residual if
+    dependent rows contradict each other (a singular pose in motion). damping μ, relative to the largest singular value
+    of M^-½ Aᵀ (try 1e-3): solves `(A M⁻¹ Aᵀ + μ² max) λ = …` instead: bounded multipliers near singular poses, with a
+    residual, which is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: imposes
+    f̈ + 2α ḟ + β² f = 0. external_wrenches, friction and the other errors as in `forward_dynamics`.
+    joint_wrenches=True adds the joint wrenches to the result, loads by the multipliers included.
 
         >>> model = rbd.sample("five_bar")
         >>> loop = rbd.sample_constraints("five_bar", model)
@@ -110,16 +109,16 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     if friction is not None:
         tau = left_over(model, friction, v, tau)
     options = solver_options(damping, baumgarte)
-    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
-    solved = solve(model, constraints, given, None, _NO_MASK, external_wrenches, options)
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
+    solved = solve(model, constraints, inputs, None, _NO_MASK, external_wrenches, options)
     result = ConstrainedForward(solved[0], *solved[2:])
     if joint_wrenches:
-        carry(result, model, constraints, given.arrays[0], given.arrays[1], external_wrenches)
+        carry(result, model, constraints, inputs.arrays[0], inputs.arrays[1], external_wrenches)
     return result
 
 
 def solver_options(damping: float, baumgarte: float | Sequence[float] | None) -> Array:
-    """The options of the kernel from those of the public functions."""
+    """Options of the kernel from arguments of the public functions; `RbdError` for invalid ones."""
     options = np.zeros(3)
     options[DAMPING] = damping
     if baumgarte is not None:
@@ -138,65 +137,65 @@ def solver_options(damping: float, baumgarte: float | Sequence[float] | None) ->
     return options
 
 
-def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array | None, mask: NDArray[np.bool_],
+def solve(model: RobotModel, constraints: ConstraintSet, inputs: States, a: Array | None, mask: NDArray[np.bool_],
           external_wrenches: Any, options: Array) -> tuple[Array, Array, Array, Any, Any, Any]:
-    """Any number of states: acceleration, effort, multipliers, rank, residual, condition. a: None without a mask."""
+    """Acceleration, effort, multipliers, rank, residual, condition of checked states. a: None without a mask."""
     bound = bound_to(model, constraints)
-    q, v, _ = given.arrays
-    given.check_values()
-    out = np.empty(given.count * (2 * model.nv + bound.size + INFO))
-    acceleration, effort, multipliers, info = _parts(out, given.batch, model.nv, model.nv, bound.size, INFO)
+    q, v, _ = inputs.arrays
+    inputs.check_values()
+    out = np.empty(inputs.count * (2 * model.nv + bound.size + INFO))
+    acceleration, effort, multipliers, info = _parts(out, inputs.batch, model.nv, model.nv, bound.size, INFO)
     if model.mimics:
-        _dense(model, constraints, given, a, mask, external_wrenches, options,
+        _dense(model, constraints, inputs, a, mask, external_wrenches, options,
                (acceleration, effort, multipliers, info))
     else:
-        found = constrained_entry.call(
-            model._block, bound.block, q.reshape(-1), v.reshape(-1), (v if a is None else a).reshape(-1), given.flat[2],
-            mask, node_wrenches(model, external_wrenches, given.batch), given_rows(bound, q, v), options, given.count,
-            out)
-        if found > 0:
-            raise given.beyond_numbers() or singular(model, found - 1)
-        if found < 0:
-            given.finite(acceleration=acceleration, multipliers=multipliers)
-            given.finite(effort=effort[..., mask] if len(mask) else np.zeros(0))
+        status = constrained_entry.call(
+            model._block, bound.block, q.reshape(-1), v.reshape(-1), (v if a is None else a).reshape(-1),
+            inputs.flat[2], mask, node_wrenches(model, external_wrenches, inputs.batch), given_rows(bound, q, v),
+            options, inputs.count, out)
+        if status > 0:
+            raise inputs.beyond_numbers() or singular(model, status - 1)
+        if status < 0:
+            inputs.finite(acceleration=acceleration, multipliers=multipliers)
+            inputs.finite(effort=effort[..., mask] if len(mask) else np.zeros(0))
     bad = ~(info[..., EXCESS] <= 1.0)
     if options[DAMPING] == 0.0 and bad.any():
         index = int(np.argmax(bad))
         raise contradiction(model, constraints, info.reshape(-1, INFO)[index], mask,
-                            "" if given.batch is None else f"state {index}: ")
+                            "" if inputs.batch is None else f"state {index}: ")
     if constraints.unseen and not options[ALPHA] and not options[BETA]:
         warn_of_gap(model, constraints, q)
-    if given.batch is None:
+    if inputs.batch is None:
         return acceleration, effort, multipliers, int(info[RANK]), float(info[RESIDUAL]), float(info[CONDITION])
     return acceleration, effort, multipliers, info[:, RANK].astype(int), info[:, RESIDUAL], info[:, CONDITION]
 
 
 def _parts(out: Array, batch: int | None, *sizes: int) -> list[Array]:
-    """The parts of a flat array, this many numbers per state each, one part after the other."""
-    found, at = [], 0
+    """Consecutive parts of a flat array, of `sizes` numbers per state."""
+    parts, start = [], 0
     for size in sizes:
-        end = at + (size if batch is None else batch * size)
-        found.append(out[at:end] if batch is None else out[at:end].reshape(batch, size))
-        at = end
-    return found
+        end = start + (size if batch is None else batch * size)
+        parts.append(out[start:end] if batch is None else out[start:end].reshape(batch, size))
+        start = end
+    return parts
 
 
-def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Array | None, mask: NDArray[np.bool_],
+def _dense(model: RobotModel, constraints: ConstraintSet, inputs: States, a: Array | None, mask: NDArray[np.bool_],
            external_wrenches: Any, options: Array, out: tuple[Array, Array, Array, Array]) -> None:
-    """The same through the mass matrix, for models whose bodies share coordinates (mimic joints)."""
-    q, v, tau = (np.atleast_2d(array) for array in given.arrays)
-    held = mask if len(mask) else np.zeros(model.nv, dtype=bool)
-    free = ~held
+    """`solve` by the mass matrix, for models with mimic joints: into out."""
+    q, v, tau = (np.atleast_2d(array) for array in inputs.arrays)
+    is_prescribed = mask if len(mask) else np.zeros(model.nv, dtype=bool)
+    free = ~is_prescribed
     M = mass_matrix(model, q)
-    bias = np.atleast_2d(bias_effort(model, given.arrays[0], given.arrays[1], external_wrenches))
-    start = np.zeros_like(v) if a is None else np.where(held, np.atleast_2d(a), 0.0)
-    rest = (tau - bias - (M @ start[..., None])[..., 0])[:, free]
+    bias = np.atleast_2d(bias_effort(model, inputs.arrays[0], inputs.arrays[1], external_wrenches))
+    start = np.zeros_like(v) if a is None else np.where(is_prescribed, np.atleast_2d(a), 0.0)
+    residual = (tau - bias - (M @ start[..., None])[..., 0])[:, free]
     if free.any():
-        start[:, free] = solve_mass_matrix(model, M[:, free][:, :, free], rest[..., None])[..., 0]
+        start[:, free] = solve_mass_matrix(model, M[:, free][:, :, free], residual[..., None])[..., 0]
     f, A, b = evaluate(model, constraints, q, v, start)
     b = b + 2.0 * options[ALPHA] * (A @ v[..., None])[..., 0] + options[BETA] ** 2 * f
     acceleration, effort, multipliers, info = (np.atleast_2d(array) for array in out)
-    for s in range(given.count):
+    for s in range(inputs.count):
         L = np.linalg.cholesky(M[s][np.ix_(free, free)])
         Z = np.ascontiguousarray(np.linalg.solve(L, A[s][:, free].T).T) if free.any() else np.zeros((len(b[s]), 0))
         lam, condition = multipliers[s], np.ones(1)
@@ -204,15 +203,15 @@ def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Arra
         acceleration[s] = start[s]
         acceleration[s, free] += np.linalg.solve(L.T, Z.T @ lam)
         load = A[s].T @ lam
-        effort[s] = np.where(held, M[s] @ acceleration[s] + bias[s] - load, tau[s])
+        effort[s] = np.where(is_prescribed, M[s] @ acceleration[s] + bias[s] - load, tau[s])
         residuals_entry.call(A[s].reshape(-1), b[s], start[s], acceleration[s], info[s])
         info[s, CONDITION] = condition[0]
-    given.finite(acceleration=out[0], effort=out[1], multipliers=out[2])
+    inputs.finite(acceleration=out[0], effort=out[1], multipliers=out[2])
 
 
 def contradiction(model: RobotModel, constraints: ConstraintSet, info: Array, mask: NDArray[np.bool_] = _NO_MASK,
                   where: str = "") -> RbdError:
-    """Error for accelerations that contradict the constraints."""
+    """Error for accelerations that contradict the constraints, from the kernel's `info`."""
     text = (f"{where}the constraints ({', '.join(constraints.names)}) of model '{model.name}' cannot be met: rank "
             f"{int(info[RANK])} of {constraints.size} rows, residual {info[RESIDUAL]:.3g} of terms of "
             f"{info[SCALE]:.3g}. ")

@@ -1,4 +1,4 @@
-"""Constraint rows evaluated outside the kernel: contacts, by their own kernel, and users' functions."""
+"""Constraint rows evaluated outside the constraint kernel: contacts (by a separate kernel), users' functions."""
 from __future__ import annotations
 
 from typing import Protocol
@@ -14,7 +14,7 @@ from ..contact.contact_rows import contact_rows_entry
 
 
 class HasContacts(Protocol):
-    """Contacts looked up in a model."""
+    """Contacts bound to a model."""
 
     @property
     def model(self) -> RobotModel: ...
@@ -23,9 +23,9 @@ class HasContacts(Protocol):
 
 
 def given_rows(bound: Bound, q: Array, v: Array) -> Array:
-    """A, Ȧq̇ and f (nv + 2 numbers per row) at a state or at each of a batch, flat: contacts first.
+    """A, Ȧq̇ and f (nv + 2 numbers per row) of contacts, then users' constraints, per state: flat.
 
-    Raises `RbdError` naming a contact whose surfaces have no closest points that count.
+    Raises `RbdError` naming a contact whose surfaces have no unique closest points.
     """
     if not bound.is_given:
         return bound.none_given
@@ -42,24 +42,24 @@ def given_rows(bound: Bound, q: Array, v: Array) -> Array:
 
 
 def contact_values(bound: HasContacts, q: Array, v: Array, count: int) -> Array:
-    """Those of contacts (count, rows · (nv + 2))."""
+    """A, Ȧq̇ and f of contacts at `count` states: (count, rows·(nv + 2)); errors as `given_rows`."""
     model, contacts = bound.model, bound.contacts
     out = np.empty((count, contacts.rows * (model.nv + 2)))
-    found = contact_rows_entry.call(model._block, contacts.block, q.reshape(-1), v.reshape(-1),
-                                    np.zeros(count * model.nv) if count > 1 else model._zeros, count, out.reshape(-1))
-    if found == -1:
+    status = contact_rows_entry.call(model._block, contacts.block, q.reshape(-1), v.reshape(-1),
+                                     np.zeros(count * model.nv) if count > 1 else model._zeros, count, out.reshape(-1))
+    if status == -1:
         return out
-    given = shaped(model, positions={"q": q}, rates={"v": v})
-    given.check_values()
-    if found < 0:
-        raise given.beyond_numbers() or RbdError("contacts: their rows would not be finite")
-    raise given.beyond_numbers() or no_contact(bound, found, count)
+    inputs = shaped(model, positions={"q": q}, rates={"v": v})
+    inputs.check_values()
+    if status < 0:
+        raise inputs.beyond_numbers() or RbdError("contacts: their rows would not be finite")
+    raise inputs.beyond_numbers() or no_contact(bound, status, count)
 
 
-def no_contact(bound: HasContacts, found: int, count: int) -> RbdError:
-    """The error for a contact whose closest points are not found."""
+def no_contact(bound: HasContacts, number: int, count: int) -> RbdError:
+    """Error for contact `number` = state · contacts + contact, without unique closest points."""
     items = len(bound.contacts.names)
-    where = f"state {found // items}: " if count > 1 else ""
-    return RbdError(f"{where}contact '{bound.contacts.names[found % items]}' of model '{bound.model.name}': the "
+    where = f"state {number // items}: " if count > 1 else ""
+    return RbdError(f"{where}contact '{bound.contacts.names[number % items]}' of model '{bound.model.name}': the "
                     "surfaces have no unique closest points here: they touch along a line, a hollow body does not hold "
                     "the other, or one is far inside the other. Start near the contact, or declare other surfaces")

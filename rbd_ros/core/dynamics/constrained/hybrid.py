@@ -30,8 +30,8 @@ class _ConstrainedHybrid(NamedTuple):
 
 
 class ConstrainedHybrid(_ConstrainedHybrid, Loaded):
-    """Every coordinate's `acceleration` and `effort` (nv,), and the rest as in `ConstrainedForward`, with the rank and
-    condition of the constraints on the coordinates that are not prescribed (A_v).
+    """`acceleration` and `effort` (nv,) of every coordinate; other fields as in `ConstrainedForward`, rank and
+    condition of A_v, the constraints' columns of coordinates without prescribed acceleration.
     """
 
 
@@ -42,28 +42,28 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
                                 friction: Friction | None = None, damping: float = 0.0,
                                 baumgarte: float | Sequence[float] | None = None,
                                 joint_wrenches: bool = False) -> ConstrainedHybrid:
-    """Some accelerations and the other coordinates' efforts given, the rest computed, under constraints: K eq. 70–80.
+    """Hybrid dynamics under constraints: accelerations and efforts, one of the two given per coordinate: K eq. 70–80.
 
-    prescribed, a and tau as in `hybrid_dynamics`; (nv,) or (N, nv). Where the constraints do not determine the
-    efforts (m > n_v), minimize chooses among them: the least constraint forces ("multipliers"), or the least efforts at
-    the prescribed coordinates ("effort", with weights, preferred_effort and effort_limit as in
+    prescribed, a and tau as in `hybrid_dynamics`; (nv,) or (N, nv). If the constraints do not determine the efforts
+    (m > n_v), minimize selects the least constraint forces ("multipliers"), or the least efforts at the prescribed
+    coordinates ("effort", with weights, preferred_effort and effort_limit as in
     `constrained_inverse_dynamics`). All solutions: `constrained_hybrid_solutions`. Raises `RbdError` with
-    rank and residual where the prescribed accelerations contradict the constraints. damping, baumgarte,
+    rank and residual if the prescribed accelerations contradict the constraints. damping, baumgarte,
     external_wrenches, friction, joint_wrenches and the other errors as in `constrained_forward_dynamics`.
 
         >>> model = rbd.sample("five_bar")
         >>> loop = rbd.sample_constraints("five_bar", model)
         >>> motors = ["left_shoulder", "right_shoulder"]
         >>> found = rbd.constrained_hybrid_dynamics(model, loop, *np.zeros((4, 5)), motors)
-        >>> round(float(np.abs(found.acceleration).max()), 9)    # both motors rest
+        >>> round(float(np.abs(found.acceleration).max()), 9)    # both motors at rest
         0.0
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
     mask = prescribed_mask(model, prescribed)
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
-    q, v, a, tau = given.arrays
-    given.check_values()
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
+    q, v, a, tau = inputs.arrays
+    inputs.check_values()
     left = tau if friction is None else left_over(model, friction, v, tau)
     alone = shaped(model, positions={"q": q}, rates={"v": v, "tau": left})
     result = ConstrainedHybrid(*solve(model, constraints, alone, a, mask, external_wrenches,

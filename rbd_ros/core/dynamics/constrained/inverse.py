@@ -1,8 +1,8 @@
 """Inverse dynamics under constraints, K eq. 56–66, for any number of actuators by one singular value decomposition.
 
 `A_pᵀ λ = τ_pr − τ_p` over the passive coordinates (K eq. 57) has the solutions `λ₀ + N s` with λ₀ of least norm and N
-the null space of A_pᵀ: none left where the actuators just suffice (eq. 58), all of it where every joint is actuated
-(eq. 66), and any s where they are redundant (eq. 59–64). If there is no solution, there are too few actuators.
+the null space of A_pᵀ: empty for just enough actuators (eq. 58), complete if every joint is actuated (eq. 66), and any
+s for redundant actuators (eq. 59–64). Without a solution there are too few actuators.
 """
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .values import evaluate, warn_of_gap
 
 MINIMIZE = ("multipliers", "effort")
 RANK_TOLERANCE = 1e-8    # of the largest singular value of A
-CONSISTENT = 1e-8         # residual relative to the largest terms that still passes as a solution
-NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²) that always does; of efforts, what accelerates the heaviest so much
+CONSISTENT = 1e-8         # accepted residual relative to the largest terms
+NEGLIGIBLE = 1e-9         # always accepted residual (m/s², rad/s²); of efforts: times the largest M_ii
 
 
 class _ConstrainedInverse(NamedTuple):
@@ -40,14 +40,14 @@ class _ConstrainedInverse(NamedTuple):
 
 
 class ConstrainedInverse(_ConstrainedInverse, Loaded):
-    """`effort` (nv,), with the passive ones as given, and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` of A_p,
-    the constraints' columns of passive coordinates (int); `residual`: largest remaining passive effort. A batch
-    adds an axis. If asked for, `joint_wrenches`.
+    """`effort` (nv,), passive ones as given, and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` of A_p, the
+    constraints' columns of passive coordinates (int); `residual`: largest remaining passive effort. A batch adds an
+    axis. Optional: `joint_wrenches`.
     """
 
 
 class Particular(NamedTuple):
-    """The solution of least ‖λ‖ (K eq. 59) and what the others differ by; a batch adds an axis to all but `mask`.
+    """Solution of least ‖λ‖ (K eq. 59) and the null space; a batch adds an axis to all but `mask`.
 
     `reference` (nv,): efforts without constraints. `A_a` (n_a, m), `null` (m, m): A_aᵀ, and the projector onto the null
     space of A_pᵀ. `scale`: norm of A.
@@ -65,7 +65,7 @@ class Particular(NamedTuple):
     residual: Any
 
     def effort(self, multipliers: Array) -> Array:
-        """All efforts (nv,) for these multipliers: K eq. 60."""
+        """All efforts (nv,) at the multipliers λ (m,): K eq. 60."""
         effort = np.where(self.mask, self.reference, self.tau_p)
         effort[..., self.mask] -= _times(self.A_a, multipliers)
         return effort
@@ -80,17 +80,18 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
                                  joint_wrenches: bool = False) -> ConstrainedInverse:
     """Efforts of the actuated coordinates that give accelerations a (nv,) or (N, nv) at (q, v): K eq. 56–66.
 
-    actuated: mask (nv,) bool, or names of joints or coordinates. minimize, where actuators are redundant:
-    "multipliers", least ‖λ‖ (SI units), or "effort", least Σ w_i (τ_i − p_i)² over the actuated ones, and of those with
-    the same efforts the least ‖λ‖; weights w (nv,) or one per actuated coordinate, positive (default 1);
-    preferred_effort p likewise, of any sign (default 0; a batch may have its own); effort_limit likewise, not negative,
-    inf for none: then within |τ_i| ≤ limit, exactly, by a small quadratic programme. passive_effort (nv,) or (N, nv):
-    efforts of the coordinates that are not actuated (springs), 0 by default; its other entries are ignored. friction as
-    in `inverse_dynamics`: that of passive joints, too, is borne by the actuated ones.
-    All solutions: `constrained_inverse_solutions`. Raises `RbdError` where a contradicts the constraints (unless
-    check_acceleration is off), the actuators cannot give it, naming the rank, the actuated joints and the residual, or
-    not within the limits, naming the coordinate. joint_wrenches=True adds what the joints carry to the result, with the
-    multipliers' share.
+    actuated: mask (nv,) bool, or names of joints or coordinates. minimize, for redundant actuators: "multipliers",
+    least ‖λ‖ (SI units), or "effort", least Σ w_i (τ_i − p_i)² over the actuated ones, and of equal efforts the least
+    ‖λ‖; weights w (nv,) or one per actuated coordinate, positive (default 1); preferred_effort p likewise, of any sign
+    (default 0; also per state of a batch); effort_limit likewise, not negative, inf for none: exact bounds
+    |τ_i| ≤ limit, by a small quadratic programme. passive_effort (nv,) or (N, nv): efforts of the passive coordinates
+    (springs), 0 by default; other entries are ignored. friction as in `inverse_dynamics`; actuators also overcome the
+    friction of passive joints.
+
+    All solutions: `constrained_inverse_solutions`. Raises `RbdError` if a contradicts the constraints (unless
+    check_acceleration is off), if the actuators cannot produce it, naming rank, actuated joints and residual, or not
+    within the limits, naming the coordinate. joint_wrenches=True adds the joint wrenches to the result, loads by the
+    multipliers included.
 
         >>> model = rbd.sample("five_bar")
         >>> loop = rbd.sample_constraints("five_bar", model)
@@ -134,30 +135,30 @@ def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: A
     """K eq. 56–59; arguments and errors as in `constrained_inverse_dynamics`."""
     mask = prescribed_mask(model, actuated)
     passive = ~mask
-    given = states(model, positions={"q": q}, rates={
+    inputs = states(model, positions={"q": q}, rates={
         "v": v, "a": a, "passive_effort": model._zeros if passive_effort is None else passive_effort})
-    q, v, a, tau_p = given.arrays
+    q, v, a, tau_p = inputs.arrays
     f, A, f_ddot = evaluate(model, constraints, q, v, a)
     reference = inverse_dynamics(model, q, v, a, external_wrenches, friction=friction)
     if check_acceleration:
         _check_consistent(model, constraints, f_ddot, A, a)
 
     scale = np.linalg.norm(A, axis=(-2, -1))
-    A_a, A_p = (np.swapaxes(A[..., which], -1, -2) for which in (mask, passive))    # transposed
-    rest = (reference - tau_p)[..., passive]
+    A_a, A_p = (np.swapaxes(A[..., columns], -1, -2) for columns in (mask, passive))    # transposed
+    residual = (reference - tau_p)[..., passive]
     inverse, null, rank = _pseudoinverse(A_p, scale)
-    lam = _times(inverse, rest)
-    left = np.abs(_times(A_p, lam) - rest).max(axis=-1, initial=0.0)
+    lam = _times(inverse, residual)
+    remaining = np.abs(_times(A_p, lam) - residual).max(axis=-1, initial=0.0)
     size = (np.abs(reference) + np.abs(tau_p)).max(axis=-1, initial=0.0)
     heaviest = np.diagonal(mass_matrix(model, q), axis1=-2, axis2=-1).max(axis=-1, initial=0.0)
-    bad = ~(left <= CONSISTENT * size + NEGLIGIBLE * heaviest)
+    bad = ~(remaining <= CONSISTENT * size + NEGLIGIBLE * heaviest)
     if bad.any():
         index = int(np.argmax(bad))
-        raise _too_few(model, mask, int(np.atleast_1d(rank)[index]), float(np.atleast_1d(left)[index]),
-                       "" if given.batch is None else f"state {index}: ")
+        raise _too_few(model, mask, int(np.atleast_1d(rank)[index]), float(np.atleast_1d(remaining)[index]),
+                       "" if inputs.batch is None else f"state {index}: ")
     if constraints.unseen:
         warn_of_gap(model, constraints, q, f)
-    return Particular(given, mask, reference, tau_p, A_a, null, np.asarray(scale), lam, rank, left)
+    return Particular(inputs, mask, reference, tau_p, A_a, null, np.asarray(scale), lam, rank, remaining)
 
 
 def _within(model: RobotModel, p: Particular, start: Array, root: Array, wanted: Array, limit: Array) -> Array:
@@ -166,11 +167,11 @@ def _within(model: RobotModel, p: Particular, start: Array, root: Array, wanted:
     if not limit.size:
         return out
     flat = [x.reshape(-1, *x.shape[x.ndim - axes:]) for x, axes in ((p.A_a, 2), (p.null, 2), (start, 1), (out, 1))]
-    each = np.broadcast_to(wanted, start.shape).reshape(flat[2].shape)
+    targets = np.broadcast_to(wanted, start.shape).reshape(flat[2].shape)
     zero = RANK_TOLERANCE * root.max(initial=0.0) * p.scale.reshape(-1)
-    for i, (A_a, null, here, lam, aim) in enumerate(zip(*flat, each, strict=True)):
+    for i, (A_a, null, start_i, lam, target) in enumerate(zip(*flat, targets, strict=True)):
         try:
-            lam[:] = null @ least_effort(here, -A_a @ null, root, aim, limit, float(zero[i]))
+            lam[:] = null @ least_effort(start_i, -A_a @ null, root, target, limit, float(zero[i]))
         except OutOfLimits as out_of:
             name = np.asarray(model.velocity_names)[p.mask][out_of.row]
             where = "" if p.given.batch is None else f"state {i}: "
@@ -198,16 +199,16 @@ def _pseudoinverse(B: Array, scale: Any) -> tuple[Array, Array, Any]:
     except np.linalg.LinAlgError as error:
         raise RbdError(f"constrained inverse dynamics: {error}: the state is beyond what floating point numbers "
                        "hold") from None
-    kept = s > RANK_TOLERANCE * np.asarray(scale)[..., None]
-    s_inv = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    is_regular = s > RANK_TOLERANCE * np.asarray(scale)[..., None]
+    s_inv = np.where(is_regular, 1.0 / np.where(is_regular, s, 1.0), 0.0)
     V = np.swapaxes(Vt, -1, -2)
-    null = np.eye(columns) - (V * kept[..., None, :]) @ Vt
-    return (V * s_inv[..., None, :]) @ np.swapaxes(U, -1, -2), null, kept.sum(axis=-1)
+    null = np.eye(columns) - (V * is_regular[..., None, :]) @ Vt
+    return (V * s_inv[..., None, :]) @ np.swapaxes(U, -1, -2), null, is_regular.sum(axis=-1)
 
 
 def _per_actuated(model: RobotModel, value: ArrayLike | None, mask: NDArray[np.bool_], name: str, default: float,
                   allowed: Callable[[Array], Any], kind: str, batch: int | None = None) -> Array:
-    """One number per actuated coordinate, (n_a,) or for a batch (N, n_a) where it is given like that."""
+    """One number per actuated coordinate, (n_a,), or (N, n_a) for values per state of a batch; `RbdError` otherwise."""
     count = int(mask.sum())
     if value is None:
         return np.full(count, default)
@@ -229,10 +230,10 @@ def positive(x: Array) -> Any:
 
 
 def _check_consistent(model: RobotModel, constraints: ConstraintSet, f_ddot: Array, A: Array, a: Array) -> None:
-    """A a + Ȧq̇ = 0, against the largest of its terms |A| |a|, but not those of rows in other units."""
+    """Raise `RbdError` unless A a + Ȧq̇ = 0, relative to its terms |A| |a| and to the row's largest possible one."""
     largest = (2.0 * _times(np.abs(A), np.abs(a)) + np.abs(f_ddot)).max(axis=-1, initial=0.0, keepdims=True)
-    own = 2.0 * np.abs(A).sum(axis=-1) * np.abs(a).max(axis=-1, initial=0.0, keepdims=True) + np.abs(f_ddot)
-    bound = CONSISTENT * np.minimum(largest, own) + NEGLIGIBLE
+    row_scale = 2.0 * np.abs(A).sum(axis=-1) * np.abs(a).max(axis=-1, initial=0.0, keepdims=True) + np.abs(f_ddot)
+    bound = CONSISTENT * np.minimum(largest, row_scale) + NEGLIGIBLE
     bad = ~(np.abs(f_ddot) <= bound)
     if bad.any():
         row = int(np.argmax(bad.reshape(-1, bad.shape[-1]).any(axis=0)))
@@ -241,8 +242,9 @@ def _check_consistent(model: RobotModel, constraints: ConstraintSet, f_ddot: Arr
                        f"residual {worst:.3g}, first at {constraints.row_names[row]}")
 
 
-def _too_few(model: RobotModel, mask: NDArray[np.bool_], rank: int, left: float, where: str) -> RbdError:
+def _too_few(model: RobotModel, mask: NDArray[np.bool_], rank: int, residual: float, where: str) -> RbdError:
     names = ", ".join(np.asarray(model.velocity_names)[mask].tolist()) or "none"
     return RbdError(f"{where}model '{model.name}' is under-actuated here: the constraints carry the passive efforts in "
-                    f"{rank} of {int((~mask).sum())} directions (rank of A_p), residual {left:.3g}. Actuated: {names}. "
-                    "Actuate more joints, or prescribe the actuated ones only (`constrained_hybrid_dynamics`)")
+                    f"{rank} of {int((~mask).sum())} directions (rank of A_p), residual {residual:.3g}. Actuated: "
+                    f"{names}. Actuate more joints, or prescribe the actuated ones only "
+                    "(`constrained_hybrid_dynamics`)")

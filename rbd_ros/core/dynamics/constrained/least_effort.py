@@ -1,9 +1,8 @@
 """Least weighted efforts within limits, over the null space of the constraints: a small quadratic programme.
 
-`min ½ Σ w_i (τ_i − p_i)²` over τ = c + B s with `|τ_i| ≤ limit_i`: in coordinates of the range of √w B the nearest
-point of a polytope (Lawson, Hanson, *Solving Least Squares Problems*, 1974, ch. 23: least distance programming), which
-SciPy's non-negative least squares finds in finitely many steps, or proves that there is none. The rows that it finds at
-their limits are then solved for exactly.
+`min ½ Σ w_i (τ_i − p_i)²` over τ = c + B s with `|τ_i| ≤ limit_i`: in coordinates of the range of √w B, least distance
+programming (Lawson, Hanson, *Solving Least Squares Problems*, 1974, ch. 23). SciPy's non-negative least squares solves
+it in finitely many steps, or proves infeasibility. The equations of the active rows are then solved exactly.
 """
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 from ...model.inertia import Array
 
 FLAT = 1e-12       # of the largest row of B, in coordinates of its range
-CLOSE = 1e-9       # of the largest number: limits may be passed by so much
-_ROUNDS = 3        # of exact solutions, when rounding puts another row at its limit
+CLOSE = 1e-9       # of the largest number: tolerance of the limits
+_ROUNDS = 3        # exact solutions, when rounding activates further rows
 
 
 class OutOfLimits(Exception):
-    """No τ within the limits; `row`: that with the largest excess of the least effort, `excess`: its amount."""
+    """No τ within the limits; `row`: of the least effort's largest `excess` over its limit."""
 
     def __init__(self, row: int, excess: float) -> None:
         super().__init__(row, excess)
@@ -28,31 +27,31 @@ class OutOfLimits(Exception):
 def least_effort(c: Array, B: Array, root: Array, preferred: Array, limit: Array, zero: float) -> Array:
     """s (k,) of least norm among those of least Σ root² (c + B s − preferred)², |c + B s| ≤ limit (n,), inf for none.
 
-    zero: singular values of √w B up to this one are rounding. Raises `OutOfLimits` where no s keeps them.
+    zero: bound of singular values of √w B that are rounding. Raises `OutOfLimits` if infeasible.
     """
     U, S, Vt = np.linalg.svd(root[:, None] * B, full_matrices=False)
-    kept = zero < S
-    U, S, Vt = U[:, kept], S[kept], Vt[kept]
-    y = U.T @ (root * (preferred - c))    # the best without limits
+    is_regular = zero < S
+    U, S, Vt = U[:, is_regular], S[is_regular], Vt[is_regular]
+    y = U.T @ (root * (preferred - c))    # optimum without limits
     rows = U / root[:, None]              # τ = c + rows y
     best = c + rows @ y
-    given = np.isfinite(limit)
-    G = np.concatenate([-rows[given], rows[given]])    # G z ≥ h for z = y − best y
-    h = np.concatenate([best[given] - limit[given], -best[given] - limit[given]])
-    size = max(float(np.abs(best).max(initial=0.0)), float(limit[given].max(initial=0.0)), 1e-300)
-    names = np.tile(np.flatnonzero(given), 2).astype(np.int64)
+    is_limited = np.isfinite(limit)
+    G = np.concatenate([-rows[is_limited], rows[is_limited]])    # G z ≥ h for z = y − best y
+    h = np.concatenate([best[is_limited] - limit[is_limited], -best[is_limited] - limit[is_limited]])
+    size = max(float(np.abs(best).max(initial=0.0)), float(limit[is_limited].max(initial=0.0)), 1e-300)
+    names = np.tile(np.flatnonzero(is_limited), 2).astype(np.int64)
     if (h > 0.0).any():
         y = y + _nearest(G, h, size, names, FLAT * float(np.linalg.norm(rows, axis=1).max(initial=0.0)))
-    found: Array = Vt.T @ (y / S)
-    return found
+    s: Array = Vt.T @ (y / S)
+    return s
 
 
 def _nearest(G: Array, h: Array, size: float, names: NDArray[np.int64], zero: float) -> Array:
-    """The z of least norm with G z ≥ h; h is of the order of `size`, rows of G up to `zero` are rounding."""
-    from scipy.optimize import nnls    # here: programs that never ask for it need not load it
+    """z of least norm with G z ≥ h; size: order of h; zero: bound of norms of G's rows that are rounding."""
+    from scipy.optimize import nnls    # imported only on use
 
     length = np.linalg.norm(G, axis=1)
-    flat = length <= zero    # efforts that nothing can change
+    flat = length <= zero    # efforts that s does not change
     if (h[flat] > CLOSE * size).any():
         worst = int(np.argmax(np.where(flat, h, -np.inf)))
         raise OutOfLimits(int(names[worst]), float(h[worst]))

@@ -1,8 +1,8 @@
-"""`ZᵀZ λ = −c` by one rank-revealing factorisation: the minimum-norm λ, whatever the rank of Z.
+"""`ZᵀZ λ = −c` by a rank-revealing factorisation: the minimum-norm λ for any rank of Z.
 
 Z (n, m) = Q T by Gram–Schmidt with pivoting, T (r, m) of full row rank; T = L P by Gram–Schmidt again, P (r, m) with
-orthonormal rows. Then ZᵀZ = Pᵀ LᵀL P, and λ = −Pᵀ (LᵀL)⁻¹ P c: a pseudoinverse without forming ZᵀZ, whose rank would
-be lost in rounding twice as early. Parts of c outside the range of Zᵀ are ignored: they show in the residual.
+orthonormal rows. Then ZᵀZ = Pᵀ LᵀL P, and λ = −Pᵀ (LᵀL)⁻¹ P c: a pseudoinverse without the product ZᵀZ, which would
+halve the digits for the rank. Parts of c outside the range of Zᵀ are ignored: the residual contains them.
 """
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from ...compiled.entry import entry
 from ...compiled.kernel import sweep
 
-RANK_TOLERANCE = 1e-8    # of the largest column of Z: below, a direction counts as one that nothing constrains
+RANK_TOLERANCE = 1e-8    # of the largest column of Z: directions below it count as unconstrained
 
 
 @sweep
 def row_dot(X, a, b, n):
-    """Inner product, in four sums that a processor computes side by side."""
+    """Inner product in four partial sums, for vectorisation."""
     s0 = s1 = s2 = s3 = 0.0
     whole = n - n % 4
     for i in range(0, whole, 4):
@@ -30,16 +30,16 @@ def row_dot(X, a, b, n):
 
 
 @sweep
-def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
-    """λ to out[to:] (m) for c[at:] (m); returns the rank and the ratio of the largest to the smallest pivot kept.
+def minimum_norm(Z, n, m, c, offset, damping, T, P, y, out, start):
+    """λ into out[start:] (m) for c[offset:] (m); returns the rank and the ratio of largest to smallest pivot used.
 
-    Z: the m columns one after another, n each; overwritten. T, P: m·m workspace, y: 2 m. damping: 0, or μ relative to
+    Z: m columns of n numbers in turn, overwritten. T, P: m·m workspace, y: 2 m. damping: 0, or μ relative to
     the largest pivot, for `(ZᵀZ + μ² max) λ = −c` (Levenberg–Marquardt: bounded λ near a loss of rank).
     """
     rank = 0
     first = 0.0
     last = 1.0
-    for i in range(m):    # what is left of the squared norms; where most of it cancelled, it is computed anew
+    for i in range(m):    # downdate of squared norms; recomputed after cancellation
         y[i] = row_dot(Z, n * i, n * i, n)
         y[m + i] = 1e-4 * y[i]
     for r in range(m):
@@ -70,7 +70,7 @@ def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
                     y[m + i] = 1e-4 * y[i]
         last = pivot
         rank += 1
-    # rows of P from those of T, each freed of the earlier ones twice; L overwrites T
+    # rows of P from those of T, orthogonalised twice against earlier ones; L overwrites T
     for r in range(rank):
         for i in range(m):
             P[r * m + i] = T[r * m + i]
@@ -89,10 +89,10 @@ def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
     for r in range(rank):
         s = 0.0
         for k in range(m):
-            s -= P[r * m + k] * c[at + k]
+            s -= P[r * m + k] * c[offset + k]
         y[r] = s
     if damping > 0.0:
-        damped(T, m, rank, damping * damping * first * first, y, Z)    # the columns are not needed any more
+        damped(T, m, rank, damping * damping * first * first, y, Z)    # Z as workspace
     else:
         for r in range(rank - 1, -1, -1):       # Lᵀ w = −P c
             for i in range(r + 1, rank):
@@ -106,7 +106,7 @@ def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
         s = 0.0
         for r in range(rank):
             s += P[r * m + k] * y[r]
-        out[to + k] = s
+        out[start + k] = s
     return rank, first / last if rank > 0 else 1.0
 
 
@@ -133,7 +133,7 @@ def damped(L, m, rank, mu, y, G):
 
 @entry("float64(float64[:, ::1], float64[::1], float64, float64[::1], float64[::1])")
 def minimum_norm_entry(Z, c, damping, out, condition):
-    """The above for Z given as Zᵀ (m, n), which is kept; returns the rank, condition[0] takes the ratio of pivots."""
+    """`minimum_norm` for Zᵀ (m, n), not overwritten; returns the rank, ratio of pivots into condition[0]."""
     m, n = Z.shape
     rank, condition[0] = minimum_norm(Z.copy().reshape(-1), n, m, c, 0, damping, np.empty(m * m), np.empty(m * m),
                                       np.empty(2 * m), out, 0)

@@ -1,4 +1,4 @@
-"""States onto the manifold f(q) = 0, A v = 0: Newton steps of least norm on the group."""
+"""Projection of states to the manifold f(q) = 0, A v = 0: Newton steps of least norm on the group."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ from .minimum_norm import minimum_norm_entry
 from .values import ConstraintRows, evaluate
 
 TOLERANCE = 1e-12     # of the largest |f|
-ACCEPTED = 1e-9       # what rounding may leave where Newton no longer gains
+ACCEPTED = 1e-9       # accepted |f| when Newton's method no longer reduces it: rounding
 ITERATIONS = 100
-LONGEST = 0.5         # step (rad, m)
+LONGEST = 0.5         # largest step (rad, m)
 
 
 class Projected(NamedTuple):
@@ -33,10 +33,10 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
             mass_weighted: bool = False) -> Projected:
     """The state near (q, v) with f(q) = 0 to 1e-12 (m, rad) and A v = 0; v (nv,), zero by default. Also (N, …).
 
-    Positions move by Gauss–Newton steps −A⁺ f through `model.integrate`, A of the holonomic constraints only, shortened
-    where they do not help; quaternions stay of length one. Velocities lose A⁺ A v of all constraints, the least change
-    in Σ v_i² (SI units), or with mass_weighted in the kinetic energy: what an impulse of the constraints leaves. Raises
-    `RbdError` naming the constraint with the largest violation if it does not converge.
+    Positions: damped Gauss–Newton steps −A⁺ f by `model.integrate`, A of the holonomic constraints; quaternions stay
+    normalised. Velocities: v − A⁺ A v for all constraints, the least change in Σ v_i² (SI units), or with mass_weighted
+    in the kinetic energy, as by an impulse of the constraints. Raises `RbdError` naming the constraint with the largest
+    violation if Newton's method does not converge, and for wrong input.
 
         >>> model = rbd.sample("five_bar")
         >>> loop = rbd.sample_constraints("five_bar", model)
@@ -44,26 +44,26 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
         >>> bool(np.abs(rbd.constraint_values(model, loop, q)).max() < 1e-12)
         True
     """
-    given = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ()) if v is None else v})
-    q, v = given.arrays
-    if given.batch is not None:
+    inputs = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ()) if v is None else v})
+    q, v = inputs.arrays
+    if inputs.batch is not None:
         pairs = [project(model, constraints, x, y, mass_weighted=mass_weighted) for x, y in zip(q, v, strict=True)]
         return Projected(np.reshape([p.q for p in pairs], q.shape), np.reshape([p.v for p in pairs], v.shape))
     if bound_to(model, constraints).size == 0:
         return Projected(q.copy(), v.copy())
     q, rows = _positions(model, constraints, q)
-    return Projected(*given.finite(q=q, v=velocity(model, constraints, q, v, rows.jacobian, mass_weighted)))
+    return Projected(*inputs.finite(q=q, v=velocity(model, constraints, q, v, rows.jacobian, mass_weighted)))
 
 
 def _positions(model: RobotModel, constraints: ConstraintSet, q: Array) -> tuple[Array, ConstraintRows]:
     rows = evaluate(model, constraints, q, model._zeros, model._zeros, 1)
-    held = bound_to(model, constraints).holonomic
+    holonomic = bound_to(model, constraints).holonomic
     size = _norm(rows.value)
     for _ in range(ITERATIONS):
         if np.abs(rows.value).max() <= TOLERANCE:
             return q.copy(), rows
-        A = rows.jacobian[held]
-        step = -A.T @ least_norm(A, rows.value[held])
+        A = rows.jacobian[holonomic]
+        step = -A.T @ least_norm(A, rows.value[holonomic])
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
         for _ in range(12):
             new_q = model.integrate(q, step)
@@ -84,12 +84,12 @@ def _positions(model: RobotModel, constraints: ConstraintSet, q: Array) -> tuple
 
 
 def velocity(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, A: Array, mass_weighted: bool) -> Array:
-    """v without its part across the manifold; A (m, nv) at q."""
+    """v (nv,) without its component normal to the manifold; A (m, nv) at q."""
     if not mass_weighted:
         return np.asarray(v - A.T @ least_norm(A, A @ v))
     M = mass_matrix(model, q)
     X = solve_mass_matrix(model, M, np.ascontiguousarray(A.T))
-    Z = np.linalg.solve(np.linalg.cholesky(M), A.T).T    # which `solve_mass_matrix` has seen to exist
+    Z = np.linalg.solve(np.linalg.cholesky(M), A.T).T    # positive definite: checked by `solve_mass_matrix`
     return np.asarray(v - X @ least_norm(Z, A @ v))
 
 

@@ -1,10 +1,10 @@
 """Forward and hybrid dynamics under constraints in O(n) + O(m³): K eq. 67–69 and 74–80, compiled.
 
 One articulated-body run gives q̈_r and the factors Î, U, Ψ. The m simplified runs (K §3.2: no bias) need their inward
-half only: with `E x` the efforts left over of joint efforts x, M_vv⁻¹ = Eᵀ Ψ E, so Z = Ψ^½ E A_vᵀ has
-`ZᵀZ = A_v M_vv⁻¹ A_vᵀ`, and `minimum_norm` takes Z itself. The last run adds λ to the left-over efforts of the first
-and sweeps outward once: q̈ = q̈_r + q̈_c. Coordinates that are prescribed (mask) are not eliminated, as in `articulated`;
-what λ leaves over there goes into their efforts.
+sweep only: with `E x` the residual efforts of joint efforts x, M_vv⁻¹ = Eᵀ Ψ E, so Z = Ψ^½ E A_vᵀ has
+`ZᵀZ = A_v M_vv⁻¹ A_vᵀ`; `minimum_norm` factorises Z. The last run adds λ's residual efforts to those of the first and
+sweeps outward: q̈ = q̈_r + q̈_c. Prescribed coordinates (mask) are not eliminated, as in `articulated`; λ's residual
+efforts there become part of their efforts.
 """
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from ..articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelera
 from .minimum_norm import minimum_norm
 from .rows import POSES, Motion, constraint_rows, world_poses
 
-# options: Baumgarte α and β (1/s), damping. info: rank, residual, what it is relative to, ratio of pivots, and the
-# residual of the row that is off most, relative to what passes as a solution
+# options: Baumgarte α and β (1/s), damping. info: rank, residual, its scale, ratio of pivots, and the largest residual
+# of a row relative to its tolerance
 ALPHA, BETA, DAMPING, OPTIONS = 0, 1, 2, 3
 RANK, RESIDUAL, SCALE, CONDITION, EXCESS, INFO = 0, 1, 2, 3, 4, 5
 
-CONSISTENT = 1e-6    # residual relative to the largest terms of A q̈ + Ȧq̇ that still passes as a solution
-NEGLIGIBLE = 1e-9    # residual (m/s², rad/s²) that always does
+CONSISTENT = 1e-6    # accepted residual relative to the largest terms of A q̈ + Ȧq̇
+NEGLIGIBLE = 1e-9    # always accepted residual (m/s², rad/s²)
 
 
 @sweep
-def simplified_runs(B, q, k, mask, A, at, m, W, G, Y):
-    """E Aᵀ: for each row of A[at:] as joint efforts, the efforts left over, to Y (m, nv); G (nodes, m, 6): forces.
+def simplified_runs(B, q, k, mask, A, offset, m, W, G, Y):
+    """E Aᵀ into Y (m, nv): residual efforts of each row of A[offset:] as joint efforts; G (nodes, m, 6): forces.
 
-    Nodes that no row reaches are skipped: their G starts at zero and stays there.
+    Nodes without influence on any row are skipped: their G stays zero.
     """
     n = node_count(B)
     nv = size_v(B)
@@ -62,20 +62,20 @@ def simplified_runs(B, q, k, mask, A, at, m, W, G, Y):
             F = vector(G, g + 3)
             touched = dot(N, N) + dot(F, F) > 0.0
             for c in range(count):
-                touched |= A[at + r * nv + iv + c] != 0.0
+                touched |= A[offset + r * nv + iv + c] != 0.0
             if not touched:
                 continue
             for c in range(count - 1, -1, -1):
                 if is_revolute(t):
-                    left = A[at + r * nv + iv] - B[o + RATIO] * N[2]
+                    residual = A[offset + r * nv + iv] - B[o + RATIO] * N[2]
                 else:
                     sa, sl = column(B, o, q, k + first_position(B, o), c)
-                    left = A[at + r * nv + iv + c] - dot(sa, N) - dot(sl, F)
+                    residual = A[offset + r * nv + iv + c] - dot(sa, N) - dot(sl, F)
                 u = w + _U + 8 * c
-                Y[r * nv + iv + c] = left
+                Y[r * nv + iv + c] = residual
                 if hybrid and mask[iv + c]:
                     continue
-                x = W[u + 6] * left
+                x = W[u + 6] * residual
                 N = add(N, scale(x, vector(W, u)))
                 F = add(F, scale(x, vector(W, u + 3)))
             if h >= 0:
@@ -87,11 +87,11 @@ def simplified_runs(B, q, k, mask, A, at, m, W, G, Y):
 
 @sweep
 def constrained_recursion(B, C, inputs, s, states, mask, outside, options, work, results):
-    """State s of so many; returns as `articulated_recursion`.
+    """Constrained dynamics of state s of `states`; returns as `articulated_recursion`.
 
-    inputs: q, v, tau and acc, what is prescribed where there is a mask. outside: wrench, external wrenches on nodes,
-    and user, the users' rows, of all states (empty: none). work: see `constrained_states`. results: accelerations,
-    with a mask efforts, multipliers, info.
+    inputs: q, v, tau and acc, prescribed accelerations with a mask. outside: external wrenches on nodes, and rows of
+    contacts and users, of all states (or empty). work: see `constrained_states`. results: accelerations, efforts (with
+    a mask), multipliers, info.
     """
     q, v, tau, acc = inputs
     wrench, user = outside
@@ -102,12 +102,12 @@ def constrained_recursion(B, C, inputs, s, states, mask, outside, options, work,
     m = integer(C, ROWS)
     k = s * size_q(B)
     j = s * nv
-    at = s * m
+    first = s * m
     hybrid = mask.shape[0] > 0
     prescribed = (mask, acc)
-    found = articulated_factors(B, q, k, v, tau, j, prescribed, (wrench, 6 * n * s), W)
-    if found != 0:
-        return found
+    status = articulated_factors(B, q, k, v, tau, j, prescribed, (wrench, 6 * n * s), W)
+    if status != 0:
+        return status
     world_poses(B, W, SIZE, X)
     for turn in range(2):
         articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort)
@@ -130,7 +130,7 @@ def constrained_recursion(B, C, inputs, s, states, mask, outside, options, work,
                     root = np.sqrt(W[SIZE * i + _U + 8 * c + 6])
                 for r in range(m):
                     Z[r * nv + x] = root * Y[r * nv + x]
-        rank, condition = minimum_norm(Z, nv, m, b, 0, options[DAMPING], T, P, y, lam, at)
+        rank, condition = minimum_norm(Z, nv, m, b, 0, options[DAMPING], T, P, y, lam, first)
         info[INFO * s + RANK] = rank
         info[INFO * s + CONDITION] = condition
         for i in range(n):
@@ -138,7 +138,7 @@ def constrained_recursion(B, C, inputs, s, states, mask, outside, options, work,
             w = SIZE * i
             for r in range(m):
                 for c in range(dof(kind(B, o))):
-                    W[w + _U + 8 * c + 7] += lam[at + r] * Y[r * nv + first_velocity(B, o) + c]
+                    W[w + _U + 8 * c + 7] += lam[first + r] * Y[r * nv + first_velocity(B, o) + c]
         for c in range(nv):
             start[c] = out[j + c]
     put_residuals(A, b, start, out, j, nv, m, y, info, INFO * s)
@@ -146,43 +146,43 @@ def constrained_recursion(B, C, inputs, s, states, mask, outside, options, work,
 
 
 @sweep
-def put_residuals(A, b, start, out, j, nv, m, y, info, to):
-    """How far `b + A (q̈ − start)` is from zero, to info[to:]; y: 2 m.
+def put_residuals(A, b, start, out, j, nv, m, y, info, offset):
+    """Residuals of `b + A (q̈ − start)` = 0 into info[offset:]; y: 2 m workspace.
 
-    Terms of other rows make a residual small, unless this row is small against theirs: not those of other units.
+    The scale is the largest term of any row, but at most this row's largest possible term (rows of other units).
     """
-    most = 0.0
+    acceleration = 0.0
     for c in range(nv):
-        most = max(most, abs(out[j + c]) + abs(start[c]))
+        acceleration = max(acceleration, abs(out[j + c]) + abs(start[c]))
     worst = 0.0
     largest = 0.0
     for r in range(m):
-        rest = b[r]
+        residual = b[r]
         size = abs(b[r])
         bound = size
         for c in range(nv):
             x = A[r * nv + c]
-            rest += x * (out[j + c] - start[c])
+            residual += x * (out[j + c] - start[c])
             size += abs(x) * (abs(out[j + c]) + abs(start[c]))
-            bound += abs(x) * most
-        y[r] = abs(rest)
+            bound += abs(x) * acceleration
+        y[r] = abs(residual)
         y[m + r] = bound
         if not y[r] <= worst:
             worst = y[r]
         if not size <= largest:
             largest = size
-    info[to + RESIDUAL] = worst
-    info[to + SCALE] = largest
-    info[to + EXCESS] = 0.0
+    info[offset + RESIDUAL] = worst
+    info[offset + SCALE] = largest
+    info[offset + EXCESS] = 0.0
     for r in range(m):
         excess = y[r] / (CONSISTENT * min(largest, y[m + r]) + NEGLIGIBLE)
-        if not excess <= info[to + EXCESS]:
-            info[to + EXCESS] = excess
+        if not excess <= info[offset + EXCESS]:
+            info[offset + EXCESS] = excess
 
 
 @entry("void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def residuals_entry(A, b, start, out, info):
-    """As `put_residuals`, of one state."""
+    """`put_residuals` of one state."""
     m = b.shape[0]
     put_residuals(A, b, start, out, 0, out.shape[0], m, np.empty(2 * m), info, 0)
 
@@ -190,11 +190,10 @@ def residuals_entry(A, b, start, out, info):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], "
        "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def constrained_entry(B, C, q, v, a, tau, mask, wrench, user, options, states, out):
-    """This many states, checked: 0, or −1 where the input is not what the model takes or the result is not finite, or
-    the singular node + 1.
+    """Constrained dynamics of `states` states: 0; −1 for invalid input or results not finite; singular node + 1.
 
-    mask: empty (forward dynamics; a is not looked at, and out has no efforts that mean anything) or (nv,), a as tau.
-    out: accelerations of all states, efforts of all, multipliers of all, info of all.
+    mask: empty (forward dynamics; a is ignored, efforts in out are undefined), or (nv,) with a like tau. out:
+    accelerations of all states, then efforts, multipliers and info of all states.
     """
     nv = size_v(B)
     m = integer(C, ROWS)
@@ -208,28 +207,28 @@ def constrained_entry(B, C, q, v, a, tau, mask, wrench, user, options, states, o
     efforts = states * nv
     multipliers = 2 * efforts
     info = multipliers + states * m
-    found = constrained_states(B, C, (q, v, tau, a), states, mask, (wrench, user), options, work, (
+    status = constrained_states(B, C, (q, v, tau, a), states, mask, (wrench, user), options, work, (
         out[:efforts], out[efforts:multipliers], out[multipliers:info], out[info:]))
     finite = (finite_range(out, 0, efforts) and finite_range(out, multipliers, info)
               and not (hybrid and not finite_range(out, efforts, multipliers)))
-    return found if found != 0 or finite else -1
+    return status if status != 0 or finite else -1
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
              "float64[::1])")
 def constrained_forward_entry(B, C, q, v, tau, options, work, out):
-    """One state without wrenches and users' rows, checked; out (nv + m + 5): accelerations, multipliers, info."""
+    """One state without wrenches and users' rows; out (nv + m + 5): accelerations, multipliers, info."""
     nv = size_v(B)
     m = integer(C, ROWS)
     if B[SHARED] > 0.0 or not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = constrained_states(B, C, (q, v, tau, v), 1, work[:0].view(np.bool_), (tau[:0], tau[:0]), options, work,
-                               (out[:nv], out[:nv], out[nv:nv + m], out[nv + m:]))
-    return found if found != 0 or all_finite(out[:nv + m]) else -1
+    status = constrained_states(B, C, (q, v, tau, v), 1, work[:0].view(np.bool_), (tau[:0], tau[:0]), options, work,
+                                (out[:nv], out[:nv], out[nv:nv + m], out[nv + m:]))
+    return status if status != 0 or all_finite(out[:nv + m]) else -1
 
 
 def work_size(nodes: int, nv: int, m: int) -> int:
-    """Numbers of workspace that one state takes."""
+    """Size of the workspace."""
     return (SIZE + POSES + 6 * m) * nodes + 3 * m * nv + 4 * m + 2 * m * m + nv
 
 
@@ -239,10 +238,8 @@ CONSTRAINED.takes(work_size)
 
 @sweep
 def constrained_states(B, C, inputs, states, mask, outside, options, S, results):
-    """This many states one after another, in the workspace S; arguments as of `constrained_recursion`, and its work:
-
-    of the bodies (W, X, G): factors, poses, forces of the simplified runs; of the rows (A, f, b); and of what solves
-    for the multipliers (Y, Z, T, P, y, start).
+    """`constrained_recursion` of `states` states in turn, with workspace S, divided into its `work`: of bodies (W, X,
+    G: factors, poses, forces of the simplified runs), of rows (A, f, b), of the multipliers (Y, Z, T, P, y, start).
     """
     nv = size_v(B)
     m = integer(C, ROWS)
@@ -255,7 +252,7 @@ def constrained_states(B, C, inputs, states, mask, outside, options, S, results)
     f, b, y, start = S[:m], S[m:2 * m], S[2 * m:4 * m], S[4 * m:]
     work = ((W, X, G), (A, f, b), (Y, Z, T, P, y, start))
     for s in range(states):
-        found = constrained_recursion(B, C, inputs, s, states, mask, outside, options, work, results)
-        if found != 0:
-            return found
+        status = constrained_recursion(B, C, inputs, s, states, mask, outside, options, work, results)
+        if status != 0:
+            return status
     return 0

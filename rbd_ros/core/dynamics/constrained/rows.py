@@ -1,8 +1,8 @@
 """Values f, Jacobian A and accelerations A q̈ + Ȧq̇ of constraints, from the motion of the bodies (K eq. 55).
 
-A loop closure compares two frames: R, p is the pose of the successor's in the predecessor's, ω = ω₂ − ω₁ and ω̇ its
-relative angular velocity and the derivative of its components, all in axes of the predecessor's frame. Bodies above
-the last common ancestor move neither. Formulas per row stand in `turning`.
+A loop closure compares two frames: R, p is the pose of the successor's frame in the predecessor's, ω = ω₂ − ω₁ its
+relative angular velocity and ω̇ the derivative of the components, in axes of the predecessor's frame. Joints above the
+last common ancestor do not change them. Rotation rows are in `turning`.
 """
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ POSES = 12    # per node: pose in the world
 
 
 class Motion(NamedTuple):
-    """Where kernels find the motion of the bodies."""
+    """Arrays with the motion of the bodies, and offsets in them."""
 
-    X: Any            # world poses of the nodes,
-    stride: int       # one per so many numbers
-    W: Any            # their motion, in node axes,
-    size: int         # one record per so many numbers, in which begin
-    omega: int        # angular velocity,
-    alpha: int        # angular acceleration
-    accel: int        # and acceleration of the origin,
-    weight: float     # in which the world moves by −weight·g
+    X: Any            # world poses of the nodes
+    stride: int       # numbers per node in X
+    W: Any            # motion of the nodes, in node axes
+    size: int         # numbers per node in W
+    omega: int        # offset of the angular velocity in a node's record
+    alpha: int        # offset of the angular acceleration
+    accel: int        # offset of the classical acceleration of the origin
+    weight: float     # the world's acceleration is −weight·g in these accelerations
 
 
 @sweep
 def world_poses(B, W, stride, X):
-    """Poses of the nodes in the world, to X, from those in their parents, which start the records of W."""
+    """World poses of the nodes into X, from poses in their parents at the start of the records of W."""
     for i in range(node_count(B)):
         R = matrix(W, stride * i)
         p = vector(W, stride * i + 9)
@@ -54,9 +54,9 @@ def world_poses(B, W, stride, X):
 
 
 @kernel
-def put_rows(C, o, at, stride, x, y, out):
-    """The six values x, y at the constrained axes of record o, to out[at:] by rows; returns nothing."""
-    r = at + integer(C, o + ROW) * stride
+def put_rows(C, o, offset, stride, x, y, out):
+    """Into out[offset:], by rows, the values (x, y) of the constrained axes of record o."""
+    r = offset + integer(C, o + ROW) * stride
     for c in range(6):
         if C[o + FLAGS + c].real != 0.0:
             out[r] = x[c] if c < 3 else y[c - 3]
@@ -64,9 +64,9 @@ def put_rows(C, o, at, stride, x, y, out):
 
 
 @kernel
-def add_rows(C, o, at, stride, x, y, out):
-    """As `put_rows`, added."""
-    r = at + integer(C, o + ROW) * stride
+def add_rows(C, o, offset, stride, x, y, out):
+    """`put_rows` with addition."""
+    r = offset + integer(C, o + ROW) * stride
     for c in range(6):
         if C[o + FLAGS + c].real != 0.0:
             out[r] += x[c] if c < 3 else y[c - 3]
@@ -84,8 +84,8 @@ def in_world(X, stride, i, R, p):
 
 @kernel
 def outer_node(B, a, h):
-    """A step of the walk from nodes a and h to the last ancestor that they share: the outer of the two, its sign in the
-    motion of h less that of a, and a and h with its parent in its place. Nodes above that ancestor move neither.
+    """One step from nodes a and h towards their last common ancestor: the outer (larger) of the two, its sign in the
+    motion of h minus that of a, and a and h with the parent of the outer one in its place.
     """
     if h > a:
         return h, 1.0, a, parent(B, node(h))
@@ -94,9 +94,7 @@ def outer_node(B, a, h):
 
 @kernel
 def column_at(B, i, q, k, c, sign, E, r):
-    """Column c of S of node i, times sign, as the motion of a point at r in the node's axes, turned by E: (angular,
-    linear).
-    """
+    """Column c of S of node i, times sign, as motion of the point r (node axes), rotated by E: (angular, linear)."""
     o = node(i)
     if is_revolute(kind(B, o)):
         y = sign * B[o + RATIO]
@@ -107,7 +105,7 @@ def column_at(B, i, q, k, c, sign, E, r):
 
 @sweep
 def frame_motion(B, C, o, end, i, motion, Rt):
-    """ω, α, and acceleration of frame `end` of record o on node i, turned by Rt."""
+    """ω, α, and acceleration of frame `end` of record o on node i, rotated by Rt."""
     W = motion.W
     z = 0.0 * W[motion.omega]
     if i < 0:
@@ -126,7 +124,7 @@ def frame_motion(B, C, o, end, i, motion, Rt):
 def pose_rows(B, C, o, state, motion, order, rows):
     """Rows of a POSE record; arguments as in `constraint_rows`."""
     q, k, v, j = state[:4]
-    A, f, b, at = rows
+    A, f, b, first = rows
     X = motion.X
     stride = motion.stride
     nv = size_v(B)
@@ -138,7 +136,7 @@ def pose_rows(B, C, o, state, motion, order, rows):
     R = compose(Rt, R2)
     p = rotate(Rt, sub(p2, p1))
     count, c, u, s = turned(R, C[o + FLAGS], C[o + FLAGS + 1], C[o + FLAGS + 2])
-    put_rows(C, o, at, 1, turning_value(R, count, c, u, s), p, f)
+    put_rows(C, o, first, 1, turning_value(R, count, c, u, s), p, f)
     if order == 0:
         return
     z = zero(B, v, j)
@@ -153,7 +151,7 @@ def pose_rows(B, C, o, state, motion, order, rows):
         iv = first_velocity(B, node(i))
         for d in range(dof(kind(B, node(i)))):
             angular, linear = column_at(B, i, q, k, d, sign, E, r)
-            add_rows(C, o, at * nv + iv + d, nv, turning_rate(R, count, c, u, s, angular), linear, A)
+            add_rows(C, o, first * nv + iv + d, nv, turning_rate(R, count, c, u, s, angular), linear, A)
             p_dot = add(p_dot, scale(v[j + iv + d], linear))
     if order == 1:
         return
@@ -163,15 +161,15 @@ def pose_rows(B, C, o, state, motion, order, rows):
     alpha = sub(sub(alpha2, alpha1), cross(omega1, omega))
     # p' = v₂ − v₁ − ω₁ × p;  p'' = a₂ − a₁ − 2 ω₁ × p' − α₁ × p − ω₁ × (ω₁ × p)
     turn = add(add(scale(2.0, cross(omega1, p_dot)), cross(alpha1, p)), cross(omega1, cross(omega1, p)))
-    put_rows(C, o, at, 1, turning_acceleration(R, count, c, u, s, omega, alpha), sub(sub(accel2, accel1), turn), b)
+    put_rows(C, o, first, 1, turning_acceleration(R, count, c, u, s, omega, alpha), sub(sub(accel2, accel1), turn), b)
 
 
 @sweep
 def coupling_rows(C, o, state, order, nv, rows):
     """The row of a COUPLING record: Σ P(y) with y = ratio q + offset."""
     q, k, v, j, acc, x = state
-    A, f, b, at = rows
-    r = at + integer(C, o + ROW)
+    A, f, b, first = rows
+    r = first + integer(C, o + ROW)
     value = 0.0 * q[k] - C[o + CONSTANT]
     second = 0.0 * value
     t = o + FIRST_TERM
@@ -208,16 +206,16 @@ def coupling_rows(C, o, state, order, nv, rows):
 def constraint_rows(B, C, state, motion, users, order, rows):
     """f (order 0), A (1) and b = A q̈ + Ȧq̇ (2) of one state.
 
-    state: q, k, v, j, acc, x, for q[k:], v[j:], accelerations acc[x:]; motion: of the bodies under these; users: user,
-    e, for the users' A, Ȧq̇, f at user[e:]; rows: A, f, b, at, for results to f[at:], b[at:], and A[at·nv:] row by row.
+    state: q, k, v, j, acc, x, for q[k:], v[j:], accelerations acc[x:]; motion: of the bodies; users: user,
+    e, for the users' A, Ȧq̇, f at user[e:]; rows: A, f, b, first, for results in f[first:], b[first:], A[first·nv:].
     """
     v, j, acc, x = state[2:]
     user, e = users
-    A, f, b, at = rows
+    A, f, b, first = rows
     nv = size_v(B)
     if order > 0:
         for c in range(integer(C, ROWS) * nv):
-            A[at * nv + c] = 0.0 * v[j]
+            A[first * nv + c] = 0.0 * v[j]
     o = START
     for _ in range(integer(C, ITEMS)):
         t = integer(C, o + KIND)
@@ -226,7 +224,7 @@ def constraint_rows(B, C, state, motion, users, order, rows):
         elif t == COUPLING:
             coupling_rows(C, o, state, order, nv, rows)
         else:
-            r = at + integer(C, o + ROW)
+            r = first + integer(C, o + ROW)
             y = e + integer(C, o + USER_START)
             for _ in range(integer(C, o + COUNT)):
                 f[r] = user[y + nv + 1]

@@ -1,4 +1,4 @@
-"""All solutions of redundantly actuated mechanisms: the particular one and the null space, K eq. 59–61 and 70–80."""
+"""All solutions of redundantly actuated mechanisms: particular solution and null space, K eq. 59–61 and 70–80."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ class Solutions(NamedTuple):
 
     `effort` (nv,) and `multipliers` (m,): the solution of least ‖λ‖. `multipliers_null` (m, k): N, an orthonormal basis
     of the null space of A_pᵀ, k = m − rank; `effort_null` (nv, k): −A_aᵀ N at actuated coordinates, 0 elsewhere. `rank`
-    of A_p and `residual` as in `ConstrainedInverse`. A batch adds an axis; k is then the largest of its states, and
-    columns that a state lacks are 0. s are internal forces: they load the mechanism and move nothing.
+    of A_p and `residual` as in `ConstrainedInverse`. A batch adds an axis; k is then the largest of its states, with
+    zero columns for smaller ones. s are internal forces: loads of the mechanism without motion.
     """
 
     effort: Array
@@ -33,7 +33,7 @@ class Solutions(NamedTuple):
     residual: Any
 
     def at(self, s: ArrayLike) -> ConstrainedInverse:
-        """The solution that s (k,) or (N, k) chooses."""
+        """The solution for s (k,) or (N, k)."""
         k = self.effort_null.shape[-1]
         x = real(s, "s", f"({k},)")
         if x.shape not in ((k,), (*self.effort.shape[:-1], k)) or not np.isfinite(x).all():
@@ -49,7 +49,7 @@ def constrained_inverse_solutions(model: RobotModel, constraints: ConstraintSet,
                                   check_acceleration: bool = True) -> Solutions:
     """All efforts of the actuated coordinates that give accelerations a at (q, v), and their multipliers: K eq. 59–61.
 
-    Arguments and errors as in `constrained_inverse_dynamics`, which chooses one of them.
+    Arguments and errors as in `constrained_inverse_dynamics`, which returns one of them.
 
         >>> model = rbd.sample("five_bar")
         >>> loop = rbd.sample_constraints("five_bar", model)

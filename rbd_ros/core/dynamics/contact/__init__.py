@@ -1,1 +1,1 @@
-"""Contact of curved surfaces: where they touch, how the contact moves, rows of constraints."""
+"""Contact of curved surfaces: closest points, contact kinematics, rows of constraints."""

@@ -1,7 +1,7 @@
-"""Closest points of two surfaces: a `search` in real numbers that is safe, then Newton's method in numbers of any type.
+"""Closest points of two surfaces: a robust `search` in real numbers, then Newton's method in numbers of any type.
 
-Newton's method makes normals opposite and the offset normal, with the surfaces' curvature. What it ends at counts if
-the distance is least there, not largest or without end (`touching`).
+Newton's method, with the surfaces' curvature, makes the normals opposite and the offset normal. Its limit is accepted
+if it is a minimum of the distance (`touching`).
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..turning import transpose
 from .search import across, searched
 
 ITERATIONS = 30
-CONVERGED = 1e-8    # step, relative, after which two more give all digits, of imaginary parts, too
+CONVERGED = 1e-8    # relative step after which two more steps give full precision, also of imaginary parts
 DEFINITE = 1e-12    # least determinant of curvatures, relative
 
 
@@ -39,11 +39,11 @@ def curvatures(shape, x, n, t, u):
 
 @sweep
 def second_curvatures(first, second, R, y, t, u):
-    """Those of the second surface along t and u in the first's frame; on a plane that of the lowest point's motion.
+    """Weingarten map of the second surface along t and u in the first's frame.
 
-    How fast that point moves on the second body as it turns is what `stepped` asks for there: of a sphere, down to a
-    point, the radius in all directions; of a cylinder, which touches with the circle in its middle, the radius along
-    the circle, which is level at the lowest point however the axis is tilted.
+    On a plane instead the motion of the lowest point on the second body per rotation, for `stepped`: for a sphere or
+    point the radius in all directions; for a cylinder, which touches with its middle circle, the radius along the
+    circle, whose tangent at the lowest point is horizontal for any tilt of the axis.
     """
     k, l = rotate_back(R, t), rotate_back(R, u)
     if first[0] == PLANE and second[0] == SPHERE:
@@ -58,10 +58,10 @@ def second_curvatures(first, second, R, y, t, u):
 
 @sweep
 def newton_step(first, second, R, p, x, y):
-    """Tangential steps of x on the first surface and y on the second that would make them closest points.
+    """Newton steps of x on the first surface and y on the second, tangential, towards closest points.
 
-    `S₁ s₁ + S₂ s₂ = −(n₁ + n₂)` and `s₂ = (1 + d S₁) s₁ − e`, e the offset's tangential part, d its normal one. Returns
-    both steps, and whether the distance would be least there.
+    `S₁ s₁ + S₂ s₂ = −(n₁ + n₂)` and `s₂ = (1 + d S₁) s₁ − e`, e the tangential part of the offset, d the normal part.
+    Returns both steps, and whether the distance has a minimum by second order.
     """
     n1 = normal(first, x)
     n2 = rotate(R, normal(second, y))
@@ -95,7 +95,7 @@ def slid(a, b, d, c):
 
 @sweep
 def stepped(first, second, a, b, d, omega, e):
-    """Steps s₁ and s₂ of the closest points under a relative twist: ω, and e, how fast one slides on the other."""
+    """Steps s₁ and s₂ of the closest points under a relative twist: angular velocity ω and sliding velocity e."""
     if first[0] == PLANE and (second[0] == SPHERE or second[0] == CYLINDER):    # b: see `second_curvatures`
         r = (b[0] * omega[1] - b[1] * omega[0], b[1] * omega[1] - b[2] * omega[0])
         return (r[0] + e[0], r[1] + e[1]), r
@@ -111,9 +111,9 @@ def carried(a, d, s, e):
 
 @sweep
 def touching(first, second, walks, R, p):
-    """Closest points x on the first surface and y on the second, each in its frame; (R, p): pose of the second's frame
-    in the first's. walks: whether the second is moved in the search. Last whether they are: False where Newton's method
-    finds none, or none at which the distance is least.
+    """Closest points x on the first surface and y on the second, in their frames, and whether they are valid: False if
+    Newton's method does not converge, or not to a minimum. (R, p): pose of the second's frame in the first's; walks:
+    whether the search iterates on the second surface.
     """
     z = 0.0 * (p[0] + first[2] + second[2])
     if first[0] == PLANE and second[0] == SPHERE:
@@ -125,7 +125,7 @@ def touching(first, second, walks, R, p):
         x0, y0 = searched(real_shape(second), real_shape(first), Rr, pr)
     else:
         y0, x0 = searched(real_shape(first), real_shape(second), transpose(Rr), scale(-1.0, rotate_back(Rr, pr)))
-    if second[0] == CYLINDER and first[0] == PLANE:    # the lowest point of the circle in the middle
+    if second[0] == CYLINDER and first[0] == PLANE:    # lowest point of the middle circle
         down = (-R[6], -R[7], z)
         size = length(down)
         y = scale(second[2] / size, down)
@@ -140,7 +140,7 @@ def touching(first, second, walks, R, p):
         size = extent(first) if first[0] != PLANE else extent(second)
         if not step < 1e3 * size:
             return x, y, False
-        if step > 0.3 * size:    # not where the surfaces are like their curvature
+        if step > 0.3 * size:    # step beyond the range of the curvatures
             s, r = scale(0.3 * size / step, s), scale(0.3 * size / step, r)
         x, y = settled(first, add(x, s)), settled(second, add(y, r))
         if more > 0:
@@ -154,7 +154,7 @@ def touching(first, second, walks, R, p):
 
 @kernel
 def extent(shape):
-    """A length of the surface: the least that is in its shape."""
+    """Length scale of the surface: its smallest size."""
     kind = shape[0]
     if kind == ELLIPSOID:
         return min(shape[2].real, shape[3].real, shape[4].real)
@@ -163,15 +163,15 @@ def extent(shape):
 
 @kernel
 def shape_of(C, o):
-    """The shape that an array holds at o: kind, side, three sizes."""
+    """The shape at C[o:]: kind, side, three sizes."""
     return integer(C, o), C[o + 1].real, C[o + 2], C[o + 3], C[o + 4]
 
 
 @entry("boolean(float64[::1], float64[::1])")
 def closest_points_entry(pair, out):
-    """`touching` of a pair of surfaces: whether the second is moved, both shapes (5 numbers each), R, p; out: x, y."""
-    x, y, found = touching(shape_of(pair, 1), shape_of(pair, 6), pair[0] > 0.0, matrix(pair, 11), vector(pair, 20))
+    """`touching` of pair: walks, both shapes (5 numbers each), R, p; x, y into out; whether they are valid."""
+    x, y, valid = touching(shape_of(pair, 1), shape_of(pair, 6), pair[0] > 0.0, matrix(pair, 11), vector(pair, 20))
     for i in range(3):
         out[i] = x[i]
         out[3 + i] = y[i]
-    return found
+    return valid

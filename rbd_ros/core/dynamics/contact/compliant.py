@@ -1,4 +1,4 @@
-"""Forces of compliant contacts by q and v: Hunt and Crossley (1975) with regularised Coulomb friction."""
+"""Forces of compliant contacts at (q, v): Hunt and Crossley (1975) with regularised Coulomb friction."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -21,8 +21,8 @@ from .places import AXES, GAP, PLACE, POINT, SPEED, contact_places_entry
 
 
 class Pressed(NamedTuple):
-    """Of contacts: depth d (m), elastic force k dⁿ (N); coefficients (N s/m) of damping along the normal and of
-    friction across it, by which the velocity is multiplied; all zero where bodies are apart.
+    """Per contact: depth d (m), elastic force k dⁿ (N), coefficients (N s/m) of normal damping and of tangential
+    friction, as factors of the velocity; all zero for separated bodies.
     """
 
     depth: Array
@@ -32,8 +32,8 @@ class Pressed(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Per contact, in the world: `axes` (…, 3, 3), columns x, y and the normal of the first surface; `point` (…, 3);
-    `gap` (m); `speed` (…, 3): velocity (m/s) of the second body against the first, in these axes.
+    """Per contact, in world axes: `axes` (…, 3, 3), columns x, y and the normal of the first surface; `point` (…, 3);
+    `gap` (m); `speed` (…, 3): velocity (m/s) of the second body relative to the first, in contact axes.
     """
 
     axes: Array
@@ -43,7 +43,7 @@ class Places(NamedTuple):
 
 
 class CompliantContacts:
-    """Compliant contacts looked up in a model; arrays have an entry per contact."""
+    """Compliant contacts bound to a model; arrays have an entry per contact."""
 
     def __init__(self, model: RobotModel, items: Iterable[CompliantContact]) -> None:
         if not isinstance(items, Iterable):
@@ -69,9 +69,7 @@ class CompliantContacts:
         self.stiffness, self.dissipation, self.exponent, self.coefficient, self.slip_speed = laws
 
     def pressed(self, gap: Array, speed: Array) -> Pressed:
-        """Contact forces at gaps (…, m) and speeds (…, m, 3) of normal and tangents x, y; the normal force is not
-        negative.
-        """
+        """Force coefficients at gaps (…, m) and velocities (…, m, 3) along normal, x, y; the normal force is ≥ 0."""
         depth = np.maximum(-gap, 0.0)
         elastic = self.stiffness * depth**self.exponent
         damping = 1.5 * self.dissipation * elastic
@@ -84,32 +82,32 @@ class CompliantContacts:
                        np.where(pushes, self.coefficient * normal * ratio, 0.0))
 
     def forces(self, gap: Array, speed: Array) -> Array:
-        """Normal and tangential forces (…, m, 3) on the second bodies, for speeds as there."""
-        found = self.pressed(gap, speed)
-        normal = found.elastic - found.damping * speed[..., 0]
-        return np.stack([normal, -found.friction * speed[..., 1], -found.friction * speed[..., 2]], axis=-1)
+        """Normal and tangential forces (…, m, 3), N, on the second bodies; arguments as `pressed`."""
+        pressed = self.pressed(gap, speed)
+        normal = pressed.elastic - pressed.damping * speed[..., 0]
+        return np.stack([normal, -pressed.friction * speed[..., 1], -pressed.friction * speed[..., 2]], axis=-1)
 
     def rows(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """At one state: J (m, 3, nv), whose rows times v are the speeds, and gaps (m,)."""
-        found = contact_values(self, q, v, 1).reshape(len(self.items), 3, -1)
-        return found[..., :-2], self._gaps(q, found[:, 0, -1])
+        """Jacobian (m, 3, nv) of the velocities along normal, x, y, and gaps (m,), at one state."""
+        values = contact_values(self, q, v, 1).reshape(len(self.items), 3, -1)
+        return values[..., :-2], self._gaps(q, values[:, 0, -1])
 
     def places(self, q: Array, v: Array) -> Places:
-        """At a state, or at each of a batch; `RbdError` names a contact without closest points."""
+        """Contact kinematics of a state or a batch; `RbdError` names a contact without closest points."""
         lead, count = q.shape[:-1], len(np.atleast_2d(q))
         out = np.empty((count, len(self.items), PLACE))
-        found = contact_places_entry.call(self.model._block, self.contacts.block, q.reshape(-1), v.reshape(-1), count,
-                                          out.reshape(-1))
-        if found == -2:
+        status = contact_places_entry.call(self.model._block, self.contacts.block, q.reshape(-1), v.reshape(-1), count,
+                                           out.reshape(-1))
+        if status == -2:
             raise RbdError("contacts: their places would not be finite")
-        if found >= 0:
-            raise no_contact(self, found, count)
+        if status >= 0:
+            raise no_contact(self, status, count)
         out = out.reshape(*lead, *out.shape[1:])
         return Places(out[..., AXES:AXES + 9].reshape(*out.shape[:-1], 3, 3), out[..., POINT:POINT + 3],
                       self._gaps(q, out[..., GAP]), out[..., SPEED:SPEED + 3])
 
     def _gaps(self, q: Array, gap: Array) -> Array:
-        """Gaps, positive where a body is beside a plane that has a size, whether above or below."""
+        """Gaps, positive for bodies outside the rectangle of a plane with a size."""
         if not self._faces:
             return gap
         poses, gap = forward_kinematics(self.model, q), np.array(gap)
@@ -121,13 +119,13 @@ class CompliantContacts:
         return gap
 
     def world_forces(self, places: Places) -> Array:
-        """On the second bodies (…, m, 3), N, world axes."""
+        """Forces (…, m, 3), N, on the second bodies, world axes."""
         local = self.forces(places.gap, places.speed[..., [2, 0, 1]])[..., [1, 2, 0], None]
         return np.asarray((places.axes @ local)[..., 0])
 
 
 def _pose(model: RobotModel, poses: Array, surface: Surface) -> Array:
-    """That of the surface's link (…, 4, 4)."""
+    """Pose (…, 4, 4) of the surface's link."""
     if surface.link == WORLD and WORLD not in model.body_names:
         return np.eye(4)
     return np.asarray(poses[..., model.body_index(surface.link), :, :])
@@ -137,8 +135,8 @@ def contact_wrenches(model: RobotModel, contacts: Sequence[CompliantContact], q:
     """Wrenches of compliant contacts on the links at q (nq,), v (nv,): (nb, 6), or of a batch (N, nb, 6); moment, then
     force, in the links' frames, about their origins: `external_wrenches` of all functions of dynamics.
 
-    Opposite wrenches act on both bodies of a contact; where it is open, none. Raises `RbdError` naming a contact whose
-    surfaces have no unique closest points.
+    Opposite wrenches act on both bodies of a closed contact. SI units. `RbdError` names a contact whose surfaces
+    have no unique closest points, and for wrong input.
 
         >>> model = rbd.sample("ball_on_plate")
         >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
@@ -147,10 +145,10 @@ def contact_wrenches(model: RobotModel, contacts: Sequence[CompliantContact], q:
         (6, 6)
     """
     bound = CompliantContacts(model, contacts)
-    given = states(model, positions={"q": q}, rates={"v": v})
-    Q, V = given.arrays
+    inputs = states(model, positions={"q": q}, rates={"v": v})
+    Q, V = inputs.arrays
     lead = np.broadcast_shapes(Q.shape[:-1], V.shape[:-1])
-    Q, V = (np.array(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (Q, V))    # kernels take no views
+    Q, V = (np.array(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (Q, V))    # kernels need contiguous arrays
     out = np.zeros((*lead, len(model.body_names), 6))
     if not bound.items or not out.size:
         return out
@@ -165,7 +163,7 @@ def contact_wrenches(model: RobotModel, contacts: Sequence[CompliantContact], q:
             arm = places.point[..., c, :] - poses[..., i, :3, 3]
             for part, value in ((slice(0, 3), np.cross(arm, force[..., c, :])), (slice(3, 6), force[..., c, :])):
                 out[..., i, part] += sign * (back @ value[..., None])[..., 0]
-    given.finite(contact_wrenches=out)
+    inputs.finite(contact_wrenches=out)
     return out
 
 

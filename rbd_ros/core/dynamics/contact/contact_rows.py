@@ -1,9 +1,9 @@
 """Rows of contacts: gap, rolling and spin, with A and Ȧq̇, exact on and off the manifold (Montana 1988).
 
-Everything is in the contact's axes, those of the first surface's chart at the contact: x, y along it, z out of it. P is
-the point of the second surface, n = z, `v = v₂(P) − v₁(P)` and `ω = ω₂ − ω₁`. Rows: v_z, the rate of the gap; v_x, v_y,
-how fast one slides on the other; ω_z, how fast they spin. As P moves on both surfaces, by s₁ and s₂, and the axes turn
-with `Ω = ω₁ + n × S₁ s₁ + (τ·s₁) n`,
+All vectors are in contact axes, of the first surface's chart at the contact: x, y tangential, z outward. P is the
+second surface's point, n = z, `v = v₂(P) − v₁(P)` and `ω = ω₂ − ω₁`. Rows: v_z, the rate of the gap; v_x, v_y, the
+sliding velocity; ω_z, the spin. As P moves on both surfaces, by s₁ and s₂, and the axes rotate with
+`Ω = ω₁ + n × S₁ s₁ + (τ·s₁) n`,
 
     v' = a₂(P) − a₁(P) + ω × s₂ − (ω₁ + Ω) × v,   ω_z' = n·(α₂ − α₁) + (Ω × n)·ω.
 """
@@ -64,21 +64,21 @@ def point_motion(i, motion, P, E):
 
 
 @kernel
-def put_row(out, at, stride, count, linear, angular):
+def put_row(out, offset, stride, count, linear, angular):
     """Components of a relative motion in the contact's axes: normal, x, y, spin."""
-    out[at] += linear[2]
+    out[offset] += linear[2]
     if count > 1:
-        out[at + stride] += linear[0]
-        out[at + 2 * stride] += linear[1]
+        out[offset + stride] += linear[0]
+        out[offset + 2 * stride] += linear[1]
     if count > 3:
-        out[at + 3 * stride] += angular[2]
+        out[offset + 3 * stride] += angular[2]
 
 
 @sweep
-def contact_record_rows(B, C, o, state, motion, out, at, stride):
-    """Rows of the contact whose record is at o, to out[at:], each A (nv numbers), A q̈ + Ȧq̇ and f; whether it is found.
+def contact_record_rows(B, C, o, state, motion, out, offset, stride):
+    """Into out[offset:] the rows of the contact with record o, each A (nv numbers), A q̈ + Ȧq̇ and f.
 
-    stride: numbers per row. What is written to is zero before.
+    Returns whether it has closest points. stride: numbers per row. The rows must be zero before.
     """
     q, k, v, j = state
     X = motion.X
@@ -91,8 +91,8 @@ def contact_record_rows(B, C, o, state, motion, out, at, stride):
     R = compose(transpose(R1), R2)
     p = rotate_back(R1, sub(p2, p1))
     first, second = shape_of(C, o + FIRST), shape_of(C, o + SECOND)
-    x, y, found = touching(first, second, integer(C, o + WALKS) > 0, R, p)
-    if not found:
+    x, y, valid = touching(first, second, integer(C, o + WALKS) > 0, R, p)
+    if not valid:
         return False
     axes, K1, K2, torsion = contact_axes(first, second, R, x, y)
     d = rotate_back(axes, sub(add(rotate(R, y), p), x))[2]
@@ -110,33 +110,33 @@ def contact_record_rows(B, C, o, state, motion, out, at, stride):
         iv = first_velocity(B, node(i))
         for c in range(dof(kind(B, node(i)))):
             angular, linear = column_at(B, i, q, k, c, sign, Q, r)
-            put_row(out, at + iv + c, stride, count, linear, angular)
+            put_row(out, offset + iv + c, stride, count, linear, angular)
             speed = add(speed, scale(v[j + iv + c], linear))
     omega1, alpha1, accel1 = point_motion(i1, motion, P, E)
     omega2, alpha2, accel2 = point_motion(i2, motion, P, E)
     omega = sub(omega2, omega1)
     e = (speed[0], speed[1])
     s, s2 = stepped(first, second, K1, K2, d, omega, e)
-    tilt = (K1[0] * s[0] + K1[1] * s[1], K1[1] * s[0] + K1[2] * s[1])    # n' in these axes, but for the body's turn
+    tilt = (K1[0] * s[0] + K1[1] * s[1], K1[1] * s[0] + K1[2] * s[1])    # n' in contact axes, relative to the body
     turn = add(omega1, (-tilt[1], tilt[0], torsion[0] * s[0] + torsion[1] * s[1]))
     linear = sub(add(sub(accel2, accel1), cross(omega, (s2[0], s2[1], z))), cross(add(omega1, turn), speed))
     alpha = sub(alpha2, alpha1)
     spin = alpha[2] + turn[1] * omega[0] - turn[0] * omega[1]
-    put_row(out, at + nv, stride, count, linear, (z, z, spin))
-    out[at + nv + 1] += d
+    put_row(out, offset + nv, stride, count, linear, (z, z, spin))
+    out[offset + nv + 1] += d
     return True
 
 
 @sweep
-def contact_rows(B, C, state, motion, out, at):
-    """Rows of all contacts of a state, nv + 2 numbers each, to out[at:]: −1, or the first contact that is not found."""
+def contact_rows(B, C, state, motion, out, offset):
+    """Rows of all contacts, nv + 2 numbers each, into out[offset:]; −1, or the first contact without closest points."""
     stride = size_v(B) + 2
     z = zero(B, state[2], state[3])
     for c in range(integer(C, ROWS) * stride):
-        out[at + c] = z
+        out[offset + c] = z
     o = START
     for item in range(integer(C, ITEMS)):
-        if not contact_record_rows(B, C, o, state, motion, out, at + integer(C, o + ROW) * stride, stride):
+        if not contact_record_rows(B, C, o, state, motion, out, offset + integer(C, o + ROW) * stride, stride):
             return item
         o += RECORD
     return -1
@@ -144,8 +144,8 @@ def contact_rows(B, C, state, motion, out, at):
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])")
 def contact_rows_entry(B, C, q, v, a, states, out):
-    """This many states: A, A a + Ȧq̇ and f by rows, flat. −1, or which contact of which state is not found (contacts
-    times state + contact), or −2 where the input or the result is none.
+    """A, A a + Ȧq̇ and f of `states` states by rows, flat. Returns −1; −2 for invalid input or results not finite; or
+    state · contacts + contact for a contact without closest points.
     """
     nq = size_q(B)
     nv = size_v(B)
@@ -165,7 +165,7 @@ def contact_rows_entry(B, C, q, v, a, states, out):
 @entry("void(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], "
        "float64[:, :, :, ::1], float64[:, :, :, ::1])", nogil=True)
 def contact_changes_entry(B, C, dB, dC, q, v, a, X, out):
-    """∂ of the rows (directions, states, rows, nv + 2), as above, along X (directions, 4, states, nv), dB and dC."""
+    """∂rows (directions, states, rows, nv + 2) along X (directions, 4, states, nv), dB and dC."""
     nv = size_v(B)
     model = np.empty(B.shape[0], dtype=np.complex128)
     contacts = np.empty(C.shape[0], dtype=np.complex128)
@@ -188,7 +188,7 @@ def contact_changes_entry(B, C, dB, dC, q, v, a, X, out):
 
 def contact_changes(bound: Bound, q: Array, v: Array, a: Array, X: Array, model: Array | None = None,
                     dB: Array | None = None, dC: Array | None = None) -> Array:
-    """As the entry, of states whose arrays have a batch axis; dB and dC are zero where they are not given."""
+    """`contact_changes_entry` of a batch of states; dB and dC are zero by default."""
     count, contacts = len(X), bound.contacts
     B = bound.model._block if model is None else model
     out = np.empty((count, len(q), contacts.rows, bound.model.nv + 2))

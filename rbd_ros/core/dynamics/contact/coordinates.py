@@ -1,8 +1,8 @@
-"""Contact coordinates u₁, u₂, ψ, their rates and accelerations from the bodies' motion, and back (Montana 1988).
+"""Contact coordinates u₁, u₂, ψ: rates and accelerations from the bodies' motion, and inversely (Montana 1988).
 
-Montana's equations hold where the bodies touch. These hold with a gap d, too: with the tangential steps s₁ = M₁ u̇₁ and
-s₂ = R_ψ M₂ u̇₂ of the closest points, in the first chart's axes, K̃₂ = R_ψ K₂ R_ψ, and the twist (ω, v) of the second
-body against the first at the second's point,
+Montana's equations hold for touching bodies. The following hold with a gap d, too: with the tangential steps
+s₁ = M₁ u̇₁ and s₂ = R_ψ M₂ u̇₂ of the closest points, in the first chart's axes, K̃₂ = R_ψ K₂ R_ψ, and the twist (ω, v)
+of the second body relative to the first at the second's point,
 
     (K₁ + K̃₂ (1 + d K₁)) s₁ = (ω_y, −ω_x) + K̃₂ (v_x, v_y),   s₂ = (1 + d K₁) s₁ − (v_x, v_y),
     ψ̇ = −ω_z + T₁ M₁ u̇₁ + T₂ M₂ u̇₂,   ḋ = v_z.
@@ -25,7 +25,7 @@ from .closest import closest_points_entry
 
 
 class ContactRates(NamedTuple):
-    """Derivatives of contact coordinates: `u_1`, `u_2` (2,), `psi` (rad/s) and `gap` (m/s); or second ones."""
+    """Derivatives of contact coordinates: `u_1`, `u_2` (2,), `psi` (rad/s) and `gap` (m/s); or second derivatives."""
 
     u_1: Array
     u_2: Array
@@ -34,12 +34,12 @@ class ContactRates(NamedTuple):
 
 
 class ContactPoint(NamedTuple):
-    """Where two surfaces touch, or are closest.
+    """Closest points of two surfaces.
 
-    `gap` (m), positive apart; `point_1`, `point_2` (3,) and `axes` (3, 3), in the frame of the first surface's link:
-    columns x, y along the first chart and z, its outward normal; contact coordinates `u_1`, `u_2` (2,) and `psi`, the
-    angle ψ about −z from the first chart's x axis to the second's; `chart_1`, `chart_2`: the forms of both surfaces,
-    `index_1`, `index_2`: in which of their charts.
+    `gap` (m), positive if separated; `point_1`, `point_2` (3,) and `axes` (3, 3), in the frame of the first surface's
+    link: columns x, y along the first chart and z, its outward normal; contact coordinates `u_1`, `u_2` (2,) and
+    `psi`, the angle ψ about −z from the first chart's x axis to the second's; `chart_1`, `chart_2`: geometry of both
+    surfaces, `index_1`, `index_2`: indices of their charts.
     """
 
     gap: float
@@ -60,15 +60,15 @@ class ContactPoint(NamedTuple):
 def closest_points(first: Surface, second: Surface, pose: ArrayLike, what: str = "closest_points") -> ContactPoint:
     """The closest points of two surfaces; pose (4, 4): of the second's link in the frame of the first's.
 
-    Of hollow bodies those where they are nearest to the body inside; with overlap, those of its least depth. Raises
-    `RbdError` where there are none, or more than one next to each other (parallel cylinders).
+    For hollow bodies the points closest to the inner body; for overlapping bodies those of least depth. Raises
+    `RbdError` without unique closest points (parallel cylinders).
 
         >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
         >>> touch = rbd.closest_points(plate, ball, np.eye(4))    # of their links
         >>> round(float(touch.gap), 6)
         -0.055
     """
-    contact = SlidingContact(first, second)    # says what cannot touch
+    contact = SlidingContact(first, second)    # raises for surfaces that cannot touch
     T = se3.checked_pose("pose", pose)
     if T.shape != (4, 4):
         raise RbdError(f"pose: expected one of shape (4, 4), got {T.shape}")
@@ -90,8 +90,8 @@ def closest_points(first: Surface, second: Surface, pose: ArrayLike, what: str =
 
 
 def contact_rates(contact: ContactPoint, twist: ArrayLike) -> ContactRates:
-    """Rates of contact coordinates under the twist (6,) = (ω, v) of the second body against the first: v is that of the
-    second body's point at `point_2`, both in the contact's axes. v_z is the rate of the gap.
+    """Rates of contact coordinates under the twist (6,) = (ω, v) of the second body relative to the first, in contact
+    axes (rad/s, m/s), v at the second body's `point_2`. v_z is the rate of the gap.
 
         >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
         >>> touch = rbd.closest_points(plate, ball, np.eye(4))    # of their links
@@ -102,7 +102,7 @@ def contact_rates(contact: ContactPoint, twist: ArrayLike) -> ContactRates:
 
 
 def contact_twist(contact: ContactPoint, rates: ContactRates) -> Array:
-    """The twist (6,) that gives these rates: the inverse of `contact_rates`.
+    """Twist (6,) for given rates: the inverse of `contact_rates`.
 
         >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
         >>> touch = rbd.closest_points(plate, ball, np.eye(4))    # of their links
@@ -110,17 +110,17 @@ def contact_twist(contact: ContactPoint, rates: ContactRates) -> Array:
         array([ 1., -0.,  0.,  0.,  0.,  0.])
     """
     contact = _checked(contact)
-    one, two = contact.chart_1, contact.chart_2
+    first, second = contact.chart_1, contact.chart_2
     turn = _turn(contact.psi)
-    s1, r2 = one.metric @ finite(rates.u_1, (2,), "u_1"), two.metric @ finite(rates.u_2, (2,), "u_2")
+    s1, r2 = first.metric @ finite(rates.u_1, (2,), "u_1"), second.metric @ finite(rates.u_2, (2,), "u_2")
     s2 = turn @ r2
-    v = s1 + contact.gap * one.curvature @ s1 - s2
-    w = one.curvature @ s1 + turn @ two.curvature @ r2
-    return np.array([-w[1], w[0], -rates.psi + one.torsion @ s1 + two.torsion @ r2, *v, rates.gap])
+    v = s1 + contact.gap * first.curvature @ s1 - s2
+    w = first.curvature @ s1 + turn @ second.curvature @ r2
+    return np.array([-w[1], w[0], -rates.psi + first.torsion @ s1 + second.torsion @ r2, *v, rates.gap])
 
 
 def contact_accelerations(contact: ContactPoint, twist: ArrayLike, twist_rate: ArrayLike) -> ContactRates:
-    """Second derivatives of contact coordinates; twist_rate (6,): of the twist's components in the contact's axes.
+    """Second derivatives of contact coordinates; twist_rate (6,): derivative of the twist's components in contact axes.
 
         >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
         >>> touch = rbd.closest_points(plate, ball, np.eye(4))    # of their links
@@ -142,7 +142,7 @@ def _checked(contact: Any) -> ContactPoint:
 
 
 def _turn(psi: Any) -> Any:
-    """R_ψ: components in one chart's axes of a tangent vector from those in the other's."""
+    """R_ψ (2, 2): components of a tangent vector in one chart's axes from those in the other's."""
     return np.array([[np.cos(psi), -np.sin(psi)], [-np.sin(psi), -np.cos(psi)]])
 
 

@@ -1,4 +1,4 @@
-"""Where the surfaces of contacts touch, or are closest, in the world, and how they move against each other there."""
+"""Closest points of contacts in the world, and relative velocities there."""
 from __future__ import annotations
 
 import numpy as np
@@ -19,8 +19,8 @@ from ..turning import transpose
 from .closest import shape_of, touching
 from .contact_rows import contact_axes
 
-# per contact: axes (columns x and y of the first surface's chart and z, its outward normal) and the second surface's
-# point, in the world; the gap; velocity of the second body against the first there, in these axes
+# per contact: axes (columns x and y of the first surface's chart, z its outward normal) and the second surface's point,
+# in the world; gap; velocity of the second body relative to the first at the point, in contact axes
 AXES, POINT, GAP, SPEED, PLACE = layout(axes=9, point=3, gap=1, speed=3)
 
 
@@ -36,8 +36,8 @@ def point_velocity(i, W, P):
 
 
 @sweep
-def contact_place(C, o, W, out, at):
-    """That of the contact whose record is at o, to out[at:]; whether it is found."""
+def contact_place(C, o, W, out, offset):
+    """Into out[offset:] the data of the contact with record o; whether it has closest points."""
     i1 = integer(C, o + NODE_1)
     i2 = integer(C, o + NODE_2)
     R1, p1 = in_world(W, SIZE, i1, matrix(C, o + ROTATION_1), vector(C, o + POSITION_1))
@@ -45,22 +45,22 @@ def contact_place(C, o, W, out, at):
     R = compose(transpose(R1), R2)
     p = rotate_back(R1, sub(p2, p1))
     first, second = shape_of(C, o + FIRST), shape_of(C, o + SECOND)
-    x, y, found = touching(first, second, integer(C, o + WALKS) > 0, R, p)
-    if not found:
+    x, y, valid = touching(first, second, integer(C, o + WALKS) > 0, R, p)
+    if not valid:
         return False
     axes = contact_axes(first, second, R, x, y)[0]
     E = compose(R1, axes)
     P = add(rotate(R2, y), p2)
-    put_matrix(out, at + AXES, E)
-    put(out, at + POINT, P)
-    out[at + GAP] = rotate_back(axes, sub(add(rotate(R, y), p), x))[2]
-    put(out, at + SPEED, rotate_back(E, sub(point_velocity(i2, W, P), point_velocity(i1, W, P))))
+    put_matrix(out, offset + AXES, E)
+    put(out, offset + POINT, P)
+    out[offset + GAP] = rotate_back(axes, sub(add(rotate(R, y), p), x))[2]
+    put(out, offset + SPEED, rotate_back(E, sub(point_velocity(i2, W, P), point_velocity(i1, W, P))))
     return True
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])")
 def contact_places_entry(B, C, q, v, states, out):
-    """This many states, contacts · PLACE numbers each. −1, or as `contact_rows_entry`."""
+    """Contacts of `states` states, PLACE numbers per contact; returns as `contact_rows_entry`."""
     items = integer(C, ITEMS)
     if not (positions_valid(B, q, states) and rates_valid(B, v, states)):
         return -2
@@ -68,7 +68,7 @@ def contact_places_entry(B, C, q, v, states, out):
     for s in range(states):
         node_motion(B, q, s * size_q(B), v, v, s * size_v(B), 1, W)
         for item in range(items):
-            at = (s * items + item) * PLACE
-            if not contact_place(C, START + RECORD * item, W, out, at):
+            offset = (s * items + item) * PLACE
+            if not contact_place(C, START + RECORD * item, W, out, offset):
                 return item + s * items
     return -1 if finite_range(out, 0, states * items * PLACE) else -2

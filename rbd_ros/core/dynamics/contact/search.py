@@ -1,8 +1,8 @@
-"""Closest points of two surfaces, nearly: a safe search in real numbers, where Newton's method of `closest` begins.
+"""Approximate closest points of two surfaces: a robust search in real numbers, to start Newton's method of `closest`.
 
-Sphere, cylinder and torus are tubes about a point, a line and a circle. The search moves a point of this core, or of an
-ellipsoid, to where it is least far outside of the other body: in closed form where there is one, else from samples on
-ever finer steps.
+Sphere, cylinder and torus are tubes about a core: a point, a line, a circle. The search minimises the signed distance
+of a point of the core, or of an ellipsoid, from the other body: in closed form if known, else by samples and pattern
+search with decreasing steps.
 """
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ...compiled.kernel import kernel, sweep
 from ...lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub
 from ...model.surfaces.shapes import CYLINDER, ELLIPSOID, PLANE, TORUS, length, normal, outside, settled
 
-SAMPLES = 32     # of a circle
-POINTS = 160     # of an ellipsoid
-FINEST = 1e-4    # rad: where Newton's method takes over
+SAMPLES = 32     # on a circle
+POINTS = 160     # samples on an ellipsoid
+FINEST = 1e-4    # rad: last step, before Newton's method
 
 
 @kernel
@@ -29,7 +29,7 @@ def across(n):
 
 @kernel
 def core(shape, m):
-    """The point in direction m of the circle in a torus or of an ellipsoid's surface."""
+    """Point in direction m of a torus' circle or of an ellipsoid's surface."""
     if shape[0] == TORUS:
         return (shape[2] * m[0], shape[2] * m[1], 0.0)
     return (shape[2] * m[0], shape[3] * m[1], shape[4] * m[2])
@@ -37,7 +37,7 @@ def core(shape, m):
 
 @kernel
 def support(shape, n):
-    """The point of an ellipsoid whose normal is n, a unit vector."""
+    """Point of an ellipsoid with unit normal n."""
     x = (shape[2] * n[0], shape[3] * n[1], shape[4] * n[2])
     size = length(x)
     return (shape[2] * x[0] / size, shape[3] * x[1] / size, shape[4] * x[2] / size)
@@ -45,10 +45,10 @@ def support(shape, n):
 
 @sweep
 def depth(walker, wall, R, p, m):
-    """How far the walker's core in direction m is outside of the wall.
+    """Signed distance of the point in direction m of the walker's core from the wall.
 
-    Of two ellipsoids m is a normal of the walker: minus what separates them along it, at most the distance, and that
-    for the right one; of a hollow wall the room that is left along m.
+    For two ellipsoids m is a normal of the walker: minus their separation along m, which is at most the distance, with
+    equality at the closest points; for a hollow wall the clearance along m.
     """
     if wall[0] == ELLIPSOID and walker[0] == ELLIPSOID:
         n = rotate(R, m)
@@ -58,7 +58,7 @@ def depth(walker, wall, R, p, m):
 
 @sweep
 def best_on_circle(walker, wall, R, p):
-    """The direction of the torus' core that is least far outside of the wall."""
+    """Direction of the torus' core with the least signed distance from the wall."""
     step = 2.0 * np.pi / SAMPLES
     best = np.inf
     t = 0.0
@@ -83,7 +83,7 @@ def best_on_circle(walker, wall, R, p):
 
 @sweep
 def best_on_ellipsoid(walker, wall, R, p):
-    """The direction (x/a, y/b, z/c) of the ellipsoid's point that is least far outside of the wall (see `depth`)."""
+    """Direction (x/a, y/b, z/c) of the ellipsoid's point with the least `depth`."""
     best = np.inf
     m = (0.0, 0.0, 1.0)
     for i in range(POINTS):    # a spiral from pole to pole
@@ -113,14 +113,14 @@ def best_on_ellipsoid(walker, wall, R, p):
 
 @sweep
 def searched(walker, wall, R, p):
-    """Closest points in real numbers, nearly: on the wall, in its frame, and on the walker, whose pose (R, p) is."""
+    """Approximate closest points on the wall, in its frame, and on the walker, whose pose in that frame is (R, p)."""
     kind = walker[0]
     y = (0.0, 0.0, 0.0)
     radius = walker[2]
     if kind == TORUS:
         radius = walker[3]
         y = core(walker, best_on_circle(walker, wall, R, p))
-    elif kind == CYLINDER and wall[0] == CYLINDER:    # next to the other's axis; the middle where they are parallel
+    elif kind == CYLINDER and wall[0] == CYLINDER:    # the point next to the other axis; the middle for parallel axes
         slope = R[2] * R[2] + R[5] * R[5]
         y = (0.0, 0.0, -(p[0] * R[2] + p[1] * R[5]) / slope if slope > 1e-12 else 0.0)
     elif kind == ELLIPSOID:

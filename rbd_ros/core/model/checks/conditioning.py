@@ -1,4 +1,4 @@
-"""Joints that make a mass matrix singular or ill-conditioned; the matrices are arguments, as dynamics is a later layer.
+"""Joints that make a mass matrix singular or ill-conditioned. Mass matrices are arguments: dynamics is a later layer.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..inertia import Array
 from ..robot_model import RobotModel
 from .diagnosis import Finding, extent
 
-MOST_COORDINATES = 300    # with more, what is here takes too long: it grows with their cube, memory with their square
+MOST_COORDINATES = 300    # time grows with their cube, memory with their square
 NOTHING, SINGULAR, NEARLY, ILL = 1e-13, 1e-12, 1e-7, 1e8
 REMEDY = "give the links behind it an <inertial>, the joint a rotor_inertia, or lock it"
 
@@ -25,7 +25,7 @@ def lengths(model: RobotModel) -> NDArray[np.bool_]:
 
 
 def condition_numbers(model: RobotModel, matrices: Array) -> Array:
-    """Condition number per matrix (N,), translations measured in lengths of the robot so that units agree."""
+    """Condition numbers (N,) of matrices (N, nv, nv), with translations in units of the robot's length."""
     scale = np.where(lengths(model), max(extent(model.description), 0.1), 1.0)
     values = np.linalg.eigvalsh(matrices * np.outer(scale, scale))
     with np.errstate(divide="ignore", invalid="ignore"):    # of links without mass: 0 / 0
@@ -33,44 +33,46 @@ def condition_numbers(model: RobotModel, matrices: Array) -> Array:
 
 
 def conditioning(model: RobotModel, matrices: Array) -> list[Finding]:
-    """Findings on mass matrices (N, nv, nv), the first one at the neutral configuration, the others anywhere."""
+    """Findings on mass matrices (N, nv, nv), the first at the neutral configuration, the others at random ones."""
     names = model.velocity_names
     if not np.isfinite(matrices).all():
         return [Finding("error", "mass matrix not finite", model.name, "numbers overflow", "check masses and lengths")]
     diagonal = np.einsum("nii->ni", matrices)
     largest = diagonal.max()
     unmoved = (diagonal.min(axis=0) <= NOTHING * largest)
-    found = []
+    findings = []
     for i in np.flatnonzero(unmoved):
-        own = float(diagonal[:, i].min())
-        found.append(Finding("error", "singular mass matrix", names[i],
-                             f"moves no inertia (M_ii = {own:.2g})" if own >= 0.0 else
-                             f"moves a negative inertia (M_ii = {own:.2g})", REMEDY))
-    rest = np.flatnonzero(~unmoved)
-    if not rest.size:
-        return found
-    part = matrices[:, rest][:, :, rest]
-    root = np.sqrt(diagonal[:, rest])
+        smallest = float(diagonal[:, i].min())
+        findings.append(Finding("error", "singular mass matrix", names[i],
+                                f"moves no inertia (M_ii = {smallest:.2g})" if smallest >= 0.0 else
+                                f"moves a negative inertia (M_ii = {smallest:.2g})", REMEDY))
+    moved = np.flatnonzero(~unmoved)
+    if not moved.size:
+        return findings
+    part = matrices[:, moved][:, :, moved]
+    root = np.sqrt(diagonal[:, moved])
     values, vectors = np.linalg.eigh(part / (root[:, :, None] * root[:, None, :]))
     least = values[:, 0]
     bad = least < SINGULAR
     worst = int(np.argmin(least[1:])) + 1 if len(least) > 1 and bad[1:].any() else int(np.argmin(least))
-    guilty = _guilty(vectors[worst, :, 0], [names[i] for i in rest])
+    subject = _dominant(vectors[worst, :, 0], [names[i] for i in moved])
     if (least < -1e-9).any():
-        found.append(Finding("error", "indefinite mass matrix", guilty, "a motion of these joints has negative energy",
-                             "a link behind them has a negative mass or an inertia that is not positive definite"))
+        findings.append(Finding("error", "indefinite mass matrix", subject,
+                                "a motion of these joints has negative energy",
+                                "a link behind them has a negative mass or an inertia that is not positive definite"))
     elif bad[1:].any():
-        found.append(Finding("error", "singular mass matrix", guilty,
-                             "moved against each other, these joints move no inertia", REMEDY))
+        findings.append(Finding("error", "singular mass matrix", subject,
+                                "moved against each other, these joints move no inertia", REMEDY))
     elif bad[0]:
-        found.append(Finding("warning", "singular at neutral", guilty, "at the zero position, and not elsewhere, they "
-                             "move the same inertia", "start somewhere else, or give the joints a rotor_inertia"))
+        findings.append(Finding("warning", "singular at neutral", subject, "at the zero position, and not elsewhere, "
+                                "they move the same inertia", "start somewhere else, or give the joints a "
+                                "rotor_inertia"))
     elif least.min() < NEARLY:
-        found.append(Finding("warning", "nearly singular mass matrix", guilty, "moved against each other they move "
-                             f"{least.min():.1g} of what they move together", REMEDY))
-    elif not found:
-        found += _ill(model, matrices, diagonal)
-    return found
+        findings.append(Finding("warning", "nearly singular mass matrix", subject, "moved against each other they move "
+                                f"{least.min():.1g} of what they move together", REMEDY))
+    elif not findings:
+        findings += _ill(model, matrices, diagonal)
+    return findings
 
 
 def _ill(model: RobotModel, matrices: Array, diagonal: Array) -> list[Finding]:
@@ -90,8 +92,8 @@ def _ill(model: RobotModel, matrices: Array, diagonal: Array) -> list[Finding]:
                     "check the inertia of its links; a real actuator adds rotor_inertia")]
 
 
-def _guilty(vector: Array, names: list[str]) -> str:
-    """Joints that dominate a direction, in descending order."""
+def _dominant(vector: Array, names: list[str]) -> str:
+    """Names of the largest components of a direction (nv,), largest first."""
     weight = np.abs(vector)
     order = [int(i) for i in np.argsort(-weight) if weight[i] >= 0.3 * weight.max()][:3]
     return ", ".join(names[i] for i in order)

@@ -1,6 +1,6 @@
 """Findings on a robot description, each with severity, subject and fix.
 
-Checks of links are in `plausibility`, of the mass matrix in `conditioning`; here those of joints and of the whole.
+This file checks joints and structure, `plausibility` links, `conditioning` the mass matrix.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Finding:
 
 
 def moving_links(description: Description) -> list[str]:
-    """Links that some coordinate moves, in tree order; `RbdError` where the joints form no tree."""
+    """Names of links that move, in tree order; `RbdError` if the joints form no tree."""
     root, order = depth_first(description)
     moving = {root: description.root == "floating"}
     for joint in order:
@@ -41,7 +41,7 @@ def moving_links(description: Description) -> list[str]:
 
 
 def extent(description: Description) -> float:
-    """Length (m) of the longest way from the root to a link, along joint origins, all joints at zero."""
+    """Largest length (m) of a chain from the root to a link, summed over distances between joint origins."""
     root, order = depth_first(description)
     reach = {root: 0.0}
     for joint in order:
@@ -50,9 +50,9 @@ def extent(description: Description) -> float:
 
 
 def joint_findings(description: Description) -> list[Finding]:
-    """Limits, axes and types, joint by joint, and mimic joints."""
-    found = [finding for joint in description.joints for finding in _joint(joint)]
-    return found + mimic_findings(description)
+    """Findings on limits, axes and types of each joint, and on mimic joints."""
+    findings = [finding for joint in description.joints for finding in _joint(joint)]
+    return findings + mimic_findings(description)
 
 
 def _number(value: object, default: float) -> float:
@@ -87,34 +87,34 @@ def _joint(joint: JointSpec) -> Iterator[Finding]:
     elif lower == upper and bounded:
         yield Finding("warning", "no range", name, f"lower = upper = {lower:g}: the joint cannot move",
                       "set both (they default to 0), or make the joint fixed")
-    for what, value in (("effort", effort), ("velocity", velocity)):
+    for quantity, value in (("effort", effort), ("velocity", velocity)):
         if value == 0.0:
-            yield Finding("warning", f"{what} limit 0", name, f"{what} limit is 0: saturated to zero",
-                          f"set limit {what} from the data sheet, or override it")
+            yield Finding("warning", f"{quantity} limit 0", name, f"{quantity} limit is 0: saturated to zero",
+                          f"set limit {quantity} from the data sheet, or override it")
         elif value < 0.0:
-            yield Finding("error", "negative limit", name, f"{what} limit is {value:g}", "limits are magnitudes")
+            yield Finding("error", "negative limit", name, f"{quantity} limit is {value:g}", "limits are magnitudes")
         elif np.isinf(value):
-            yield Finding("note", "infinite limit", name, f"{what} limit is infinite: never saturated",
-                          f"set limit {what} from the data sheet")
-    for what, value in (("damping", _number(joint.damping, 0.0)), ("friction", _number(joint.friction, 0.0))):
+            yield Finding("note", "infinite limit", name, f"{quantity} limit is infinite: never saturated",
+                          f"set limit {quantity} from the data sheet")
+    for quantity, value in (("damping", _number(joint.damping, 0.0)), ("friction", _number(joint.friction, 0.0))):
         if value < 0.0:
-            yield Finding("error", "negative dissipation", name, f"{what} is {value:g}: it would drive the joint",
-                          f"{what} must not be negative")
+            yield Finding("error", "negative dissipation", name, f"{quantity} is {value:g}: it would drive the joint",
+                          f"{quantity} must not be negative")
 
 
 def mimic_findings(description: Description) -> list[Finding]:
-    """Mimic joints whose limits are exceeded within the limits of their source."""
+    """Findings on mimic joints that leave their limits while their source is within its own."""
     specs = {joint.name: joint for joint in description.joints}
     try:
         mimics = resolve_mimics(depth_first(description)[1])
     except RbdError:
-        return []    # reported by whoever builds the model
-    found = []
+        return []    # reported by the model builder
+    findings = []
     for mimic in mimics.values():
         source, follower = specs[mimic.source], specs[mimic.name]
         if mimic.multiplier == 0.0:
-            found.append(Finding("warning", "mimic multiplier 0", mimic.name, f"does not follow '{mimic.source}': it "
-                                 f"stays at {mimic.offset:g}", "set the multiplier, or make the joint fixed"))
+            findings.append(Finding("warning", "mimic multiplier 0", mimic.name, f"does not follow '{mimic.source}': "
+                                    f"it stays at {mimic.offset:g}", "set the multiplier, or make the joint fixed"))
             continue
         if is_endless(source.type) or is_endless(follower.type) or source.lower is None or (
                 follower.lower is None):
@@ -123,23 +123,24 @@ def mimic_findings(description: Description) -> list[Finding]:
         lower, upper = _number(follower.lower, 0.0), _number(follower.upper, 0.0)
         slack = 0.02 * max(ends[1] - ends[0], 1e-3)
         if ends[0] < lower - slack or ends[1] > upper + slack:
-            found.append(Finding("warning", "mimic limits disagree", mimic.name,
-                                 f"'{mimic.source}' moves it over [{ends[0]:.4g}, {ends[1]:.4g}], its own limits are "
-                                 f"[{lower:.4g}, {upper:.4g}]", "narrow the source's limits, or widen the follower's"))
-    return found
+            findings.append(Finding("warning", "mimic limits disagree", mimic.name,
+                                    f"'{mimic.source}' moves it over [{ends[0]:.4g}, {ends[1]:.4g}], its own limits "
+                                    f"are [{lower:.4g}, {upper:.4g}]",
+                                    "narrow the source's limits, or widen the follower's"))
+    return findings
 
 
 def structure_findings(description: Description) -> list[Finding]:
-    """Mass without influence on the dynamics, and moving bodies without mass."""
+    """Findings on mass without influence on the dynamics, and on moving bodies without mass."""
     moving = set(moving_links(description))
     links = description.links
-    found = []
+    findings = []
     fixed = {name: inertia.mass for name, inertia in links.items() if name not in moving and inertia.mass > 0.0}
     if fixed and moving:
-        found.append(Finding("note", "mass on the fixed base", ", ".join(fixed),
-                             f"{sum(fixed.values()):.4g} kg do not move and do not enter the dynamics",
-                             "nothing to do for a robot bolted down; --root floating for one that is not"))
-    carried: dict[str, bool] = {}    # per moving joint: whether its body, fixed children included, has mass
+        findings.append(Finding("note", "mass on the fixed base", ", ".join(fixed),
+                                f"{sum(fixed.values()):.4g} kg do not move and do not enter the dynamics",
+                                "nothing to do for a robot bolted down; --root floating for one that is not"))
+    carried: dict[str, bool] = {}    # moving joint → whether its body, fixed children included, has mass
     _, order = depth_first(description)
     body: dict[str, str] = {}
     for joint in order:
@@ -147,10 +148,10 @@ def structure_findings(description: Description) -> list[Finding]:
         key = body[joint.child]
         if key:
             carried[key] = carried.get(key, False) or not links[joint.child].is_zero
-    empty = [name for name, heavy in carried.items() if not heavy]
+    empty = [name for name, has_mass in carried.items() if not has_mass]
     if empty:
         without = ", ".join(link for link, joint in body.items() if joint in empty)
-        found.append(Finding("note", "massless bodies", ", ".join(empty),
-                             f"the links right behind these joints have no inertia: {without}",
-                             "fine for parts of a composed joint, and for frames; else add <inertial>"))
-    return found
+        findings.append(Finding("note", "massless bodies", ", ".join(empty),
+                                f"the links right behind these joints have no inertia: {without}",
+                                "fine for parts of a composed joint, and for frames; else add <inertial>"))
+    return findings

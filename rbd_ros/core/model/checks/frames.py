@@ -1,4 +1,4 @@
-"""Frames on links, as users give them."""
+"""Frames on links: accepted formats."""
 from __future__ import annotations
 
 from typing import TypeAlias
@@ -14,7 +14,7 @@ Frame: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike] | None
 
 
 def frame_pose(value: Frame, what: str) -> Array:
-    """A frame as a pose (4, 4): None (the link's own), xyz (3,), (xyz, rpy), or a pose (4, 4)."""
+    """Pose (4, 4) of None (the link's frame), xyz (3,) in m, (xyz, rpy) in m and rad, or a pose (4, 4)."""
     if value is None:
         return read_only(np.eye(4))
     try:

@@ -1,7 +1,8 @@
-"""Physical consistency of link inertias, with the likely mistake.
+"""Physical consistency of link inertias, and the probable cause of a violation.
 
-A body is judged by the uniform ellipsoid that has its mass and inertia. Among all bodies of no more than some density
-the ellipsoid's second moments have the least determinant, so a denser ellipsoid than any metal proves the data wrong.
+Each body is compared with the uniform ellipsoid of the same mass and inertia. Among all bodies of at most a given
+density, the uniform ellipsoid's second moments have the least determinant: an ellipsoid denser than any metal proves
+the data wrong.
 """
 from __future__ import annotations
 
@@ -11,27 +12,27 @@ from ..assembly import Description, depth_first
 from ..inertia import Array, Inertia
 from .diagnosis import Finding, extent, moving_links
 
-HEAVIEST, LIGHTEST = 3e4, 1.2    # kg/m³: more than osmium; air
-EXCESS = 0.25    # of the largest moment above the sum of the others: neither rounding nor identification
-FELT = 1e-5      # of the robot's mass times its size squared: an inertia that matters
-POINT = 1e-6    # m: a radius of gyration below is none
+HEAVIEST, LIGHTEST = 3e4, 1.2    # kg/m³: above osmium; air
+EXCESS = 0.25    # excess of the largest moment over the sum of the others, relative: not by rounding or identification
+FELT = 1e-5      # smallest relevant inertia, in units of the robot's mass times its size squared
+POINT = 1e-6    # m: smaller radii of gyration count as zero
 UNITS = ((1e9, "g mm²"), (1e7, "g cm²"), (1e6, "kg mm²"), (1e4, "kg cm²"))
 CHECK = "take it from CAD (about the centre of mass, link axes, kg m²)"
 
 
 def link_findings(description: Description) -> list[Finding]:
-    """Findings on every link that moves."""
+    """Findings on the moving links."""
     size = extent(description)
     reach = dict.fromkeys(description.links, 0.0)
     for joint in depth_first(description)[1]:
         reach[joint.parent] = max(reach[joint.parent], float(np.linalg.norm(joint.position)))
     links = {name: description.links[name] for name in moving_links(description)}
     total = sum(inertia.mass for inertia in links.values())
-    found = []
+    findings = []
     for name, inertia in links.items():
         if not inertia.is_zero:
-            found += _link(name, inertia, reach[name], size, total)
-    return found + about_origin(links)
+            findings += _link(name, inertia, reach[name], size, total)
+    return findings + about_origin(links)
 
 
 def _link(name: str, inertia: Inertia, reach: float, size: float, total: float) -> list[Finding]:
@@ -41,27 +42,27 @@ def _link(name: str, inertia: Inertia, reach: float, size: float, total: float) 
         return [Finding("error", "negative mass", name, f"mass is {mass:g} kg", "set the mass of the real part")]
     if mass == 0.0:
         return [Finding("warning", "inertia without mass", name, "mass is 0 but the inertia matrix is not", CHECK)]
-    found = []
+    findings = []
     shown = ", ".join(f"{moment:.3g}" for moment in moments)
     scale = float(np.abs(moments).max())
     sound = False
     if scale <= POINT**2 * mass:
-        found.append(Finding("warning" if mass > 0.01 * total else "note", "point mass", name,
-                             f"{mass:.4g} kg without rotational inertia", CHECK))
+        findings.append(Finding("warning" if mass > 0.01 * total else "note", "point mass", name,
+                                f"{mass:.4g} kg without rotational inertia", CHECK))
     elif moments[0] < -1e-6 * scale:
-        found.append(Finding("error", "inertia not positive definite", name, f"principal moments {shown} kg m²",
-                             "check the signs of the products of inertia; " + CHECK))
+        findings.append(Finding("error", "inertia not positive definite", name, f"principal moments {shown} kg m²",
+                                "check the signs of the products of inertia; " + CHECK))
     elif moments[0] + moments[1] < moments[2] * (1 - 1e-6):
         excess = moments[2] - moments[0] - moments[1]
         wrong = excess > EXCESS * moments[2] and moments[2] > FELT * total * size**2
-        found.append(Finding("error" if wrong else "warning", "triangle inequality", name,
-                             f"principal moments {shown} kg m²: the largest exceeds the sum of the others by "
-                             f"{excess:.2g} kg m², which no real body's does",
-                             CHECK if wrong else "usual for identified parameters if it is little; else " + CHECK))
+        findings.append(Finding("error" if wrong else "warning", "triangle inequality", name,
+                                f"principal moments {shown} kg m²: the largest exceeds the sum of the others by "
+                                f"{excess:.2g} kg m², which no real body's does",
+                                CHECK if wrong else "usual for identified parameters if it is little; else " + CHECK))
     else:
         sound = True
-    found += _com(name, inertia, scale, reach, size)
-    return found + (_density(name, mass, moments, size, total) if sound else [])
+    findings += _com(name, inertia, scale, reach, size)
+    return findings + (_density(name, mass, moments, size, total) if sound else [])
 
 
 def _com(name: str, inertia: Inertia, scale: float, reach: float, size: float) -> list[Finding]:
@@ -83,23 +84,23 @@ def _density(name: str, mass: float, moments: Array, size: float, total: float) 
     axes = semi_axes(mass, moments)
     volume = 4 / 3 * np.pi * axes.prod()
     extents = " × ".join(f"{2000 * axis:.0f}" if axis > 0.05 else f"{2000 * axis:.3g}" for axis in axes)
-    what = f"{mass:.4g} kg with the inertia of an ellipsoid of {extents} mm"
+    description = f"{mass:.4g} kg with the inertia of an ellipsoid of {extents} mm"
     if mass > HEAVIEST * 4 / 3 * np.pi * axes[0] ** 3:
-        return [Finding("warning", "inertia too small for the mass", name, f"{what}: heavier than solid metal",
+        return [Finding("warning", "inertia too small for the mass", name, f"{description}: heavier than solid metal",
                         "usual for identified parameters; else " + CHECK)]
     if mass > HEAVIEST * volume:
-        return [Finding("note", "thinner than a real body", name, what,
+        return [Finding("note", "thinner than a real body", name, description,
                         "harmless unless accuracy matters; else " + CHECK)]
     if mass < LIGHTEST * volume:
         matters = moments[2] > FELT * total * size**2
         unit = _unit(mass, float(axes.max()), float(volume), size)
         return [Finding("warning" if matters else "note", "inertia too large for the mass", name,
-                        f"{what}: lighter than air{unit}", CHECK if matters else "a placeholder? " + CHECK)]
+                        f"{description}: lighter than air{unit}", CHECK if matters else "a placeholder? " + CHECK)]
     return []
 
 
 def _unit(mass: float, longest: float, volume: float, size: float) -> str:
-    """The unit in which the numbers would be those of a solid part, as a question."""
+    """Hint on the unit that would give a plausible density; empty if the size is plausible."""
     if longest < 3 * size:
         return ""
     factor, unit = min(UNITS, key=lambda unit: abs(np.log(mass / (volume / unit[0] ** 1.5) / 1500)))
@@ -107,8 +108,8 @@ def _unit(mass: float, longest: float, volume: float, size: float) -> str:
 
 
 def about_origin(links: dict[str, Inertia]) -> list[Finding]:
-    """Inertias given about the links' origins: then, and hardly ever else, all stay positive definite when the
-    parallel-axis term is taken off. Judged over links of different data, of which the centre of mass is not central.
+    """Finding on inertias about the links' origins instead of the centres of mass: most remain positive definite after
+    subtraction of the parallel-axis term. Counts links with different data and a distant centre of mass.
     """
     seen: set[tuple[float, float]] = set()
     agree: list[str] = []
@@ -122,8 +123,8 @@ def about_origin(links: dict[str, Inertia]) -> list[Finding]:
             continue
         seen.add(key)
         count += 1
-        rest = np.linalg.eigvalsh(inertia.matrix - mass * (c @ c * np.eye(3) - np.outer(c, c)))
-        if rest[0] > 0.0 and rest[0] + rest[1] > 0.8 * rest[2]:
+        remainder = np.linalg.eigvalsh(inertia.matrix - mass * (c @ c * np.eye(3) - np.outer(c, c)))
+        if remainder[0] > 0.0 and remainder[0] + remainder[1] > 0.8 * remainder[2]:
             agree.append(name)
     if count >= 4 and len(agree) >= 0.75 * count:
         return [Finding("warning", "inertia about the link's origin", ", ".join(agree),

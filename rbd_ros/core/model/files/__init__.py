@@ -1,1 +1,1 @@
-"""Models from files and screws: URDF, SRDF, YAML of constraints; text is bounded before it is parsed."""
+"""Models from files (URDF, SRDF, YAML of constraints) and screws; sizes are limited before parsing."""

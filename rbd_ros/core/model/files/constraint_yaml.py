@@ -1,4 +1,4 @@
-"""Constraints from YAML, as URDF cannot describe loops.
+"""Constraints and contacts from YAML: URDF has no elements for them.
 
     constraints:
       - {name: closure, type: loop, predecessor: left_tip, successor: right_tip, axes: revolute,
@@ -7,7 +7,7 @@
       - {name: foot, type: contact, link: left_foot, kind: surface, frame: {xyz: [0, 0, -0.1]}, world: {xyz: [0, 0, 0]}}
       - {name: roll, type: rolling, spin: false, first: {link: plate, surface: plane, frame: {xyz: [0, 0, 0.01]}},
          second: {link: ball, surface: sphere, radius: 0.02}}
-    contacts:                       # for the simulator; surfaces from the URDF's <collision>, if wanted
+    contacts:                       # for the simulator; surface: collision takes the URDF's <collision> shapes
       - {name: floor, type: unilateral, friction: 0.4, restitution: 0.2, first: {link: world, surface: plane},
          second: {link: foot, surface: collision}}
       - {name: pad, type: compliant, stiffness: 1.0e5, dissipation: 0.2, exponent: 1.5, friction: 0.4,
@@ -43,11 +43,11 @@ _FRAMES = ("predecessor_frame", "successor_frame", "frame", "world")
 
 
 def load_constraints(path_or_text: str | os.PathLike[str], model: RobotModel) -> ConstraintSet:
-    """The constraints of a YAML file or text, looked up in the model: the format is that of the example above.
+    """The constraints of a YAML file or text, for `model`; format as in the example of this module's docstring.
 
-    Frames are `{xyz, rpy}` (m, rad), each zero where left out; axes a list of rx, ry, rz, x, y, z or a joint's name.
-    Contacts of the simulator (`contacts`) are checked, and left to `load_contacts`. Raises `RbdError` naming the entry
-    and what is wrong with it, with the valid links, joints, axes or keys.
+    Frames are `{xyz, rpy}` (m, rad), zero by default; axes a list of rx, ry, rz, x, y, z or a joint's name. Contacts of
+    the simulator (`contacts`) are checked but not returned: see `load_contacts`. Raises `RbdError` naming the entry
+    and the error, with the valid links, joints, axes or keys.
 
         >>> model = rbd.sample("five_bar")
         >>> rbd.load_constraints(rbd.sample_path("five_bar").with_suffix(".constraints.yaml"), model).names
@@ -82,32 +82,32 @@ def _load(path_or_text: str | os.PathLike[str],
         if names.count(name) > 1:
             raise RbdError(f"{source}: duplicate contact name '{name}'")
     try:
-        found = ConstraintSet(constraints)
-        found.bound(model)
+        constraint_set = ConstraintSet(constraints)
+        constraint_set.bound(model)
     except RbdError as error:
         raise _with(source, error) from None
-    return found, tuple(contacts)
+    return constraint_set, tuple(contacts)
 
 
 def _entries(entries: Any, section: str, source: str, model: RobotModel) -> list[Any]:
-    """Those of one section."""
+    """Constraints or contacts of one section."""
     if not isinstance(entries, list):
         raise RbdError(f"{source}: {section}: expected a list, got {shown(entries)}")
-    found = []
+    items = []
     for index, entry in enumerate(entries):
         name = entry.get("name") if isinstance(entry, Mapping) else None
         where = f"{source}: {section[:-1]} {index}" + (f" ('{name}')" if name else "")
         if not isinstance(entry, Mapping):
             raise RbdError(f"{where}: expected keys and values, got {shown(entry)}")
         try:
-            made = _constraint(entry, section, model)
-            if isinstance(made, UnilateralContact | CompliantContact):
-                made.contact_record(model, 0)    # says what does not fit
-                made = made if made.name else dataclasses.replace(made, name=f"{entry['type']}_{index}")
-            found.append(made)
+            item = _constraint(entry, section, model)
+            if isinstance(item, UnilateralContact | CompliantContact):
+                item.contact_record(model, 0)    # raises for unknown links
+                item = item if item.name else dataclasses.replace(item, name=f"{entry['type']}_{index}")
+            items.append(item)
         except RbdError as error:
             raise _with(where, error) from None
-    return found
+    return items
 
 
 def _with(where: str, error: RbdError) -> RbdError:
@@ -121,7 +121,7 @@ def _constraint(entry: Mapping[Any, Any], section: str, model: RobotModel) -> An
             if isinstance(kind, str) and kind in its:
                 raise RbdError(f"type '{kind}' belongs under the key '{other}'")
         raise unknown_name("type", kind, types)
-    made, required, optional = types[kind]
+    cls, required, optional = types[kind]
     options: dict[str, Any] = {}
     for key, value in entry.items():
         if key == "type":
@@ -131,7 +131,7 @@ def _constraint(entry: Mapping[Any, Any], section: str, model: RobotModel) -> An
         if key in ("first", "second"):
             options[key] = surface(key, value, model)
             continue
-        if section == "contacts" and key != "name" and isinstance(value, str):    # as YAML reads 1e5
+        if section == "contacts" and key != "name" and isinstance(value, str):    # YAML reads 1e5 as text
             raise RbdError(f"{key}: expected a number, got the text {shown(value)} (a number is 1.0e+5, not 1e5)")
         if has_truth(value) and key != "spin":
             raise RbdError(f"{key}: expected a value other than true or false, got {shown(value)}")
@@ -144,4 +144,4 @@ def _constraint(entry: Mapping[Any, Any], section: str, model: RobotModel) -> An
     missing = [key for key in required if key not in options]
     if missing:
         raise RbdError(f"a {kind} needs {', '.join(missing)}")
-    return made(**options)
+    return cls(**options)

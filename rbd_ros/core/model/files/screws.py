@@ -15,7 +15,7 @@ from ..robot_model import RobotModel
 
 FRAMES = ("world", "body")
 BASE = "base"
-UNIT = 1e-9    # how far a screw's axis may be from length one
+UNIT = 1e-9    # tolerance of the length of a screw's axis
 
 
 def from_screws(screws: ArrayLike, home: ArrayLike, inertias: Sequence[Inertia], *, frame: str = "world",
@@ -27,9 +27,9 @@ def from_screws(screws: ArrayLike, home: ArrayLike, inertias: Sequence[Inertia],
     rad or m. frame "world": S_i in world axes at q = 0; "body": X_i in axes of body i, as in M eq. 3, 4. home
     (n, 4, 4): poses H_i of the bodies' frames in the world at q = 0 (M's B_1 B_2 … B_i). inertias: one per body, in its
     frame.
-    parents: of body i the body before it, −1 for the world; by default i − 1. names: of the bodies, by default
-    "body1", …; joint i is "joint…" or "NAME_joint". Bodies' frames need not lie on their joint's axis: massless links
-    "…_axis" do. Raises `RbdError` naming the joint where a screw is no unit screw, or shapes do not fit.
+    parents: index of body i's parent, −1 for the world; by default i − 1. names: of the bodies, by default "body1", …;
+    joints are "joint1", … or "NAME_joint". A body's frame may be off its joint's axis: massless links "…_axis" are on
+    the axes. Raises `RbdError`, naming the joint, unless all screws are unit screws, and for wrong shapes.
 
         >>> rod = rbd.Inertia(1.0, [0.25, 0.0, 0.0], np.diag([0.0, 0.02, 0.02]))
         >>> model = rbd.from_screws([[0, 1, 0, 0, 0, 0]], [np.eye(4)], [rod])
@@ -42,10 +42,10 @@ def from_screws(screws: ArrayLike, home: ArrayLike, inertias: Sequence[Inertia],
         raise RbdError(f"home: expected shape (n, 4, 4), got {H.shape}")
     S = finite(screws, (n, 6), "screws")    # type: ignore[arg-type]
     bodies = [f"body{i + 1}" for i in range(n)] if names is None else list(names)
-    up = list(range(-1, n - 1)) if parents is None else list(parents)
-    for what, given in (("inertias", inertias), ("names", bodies), ("parents", up)):
-        if len(given) != n:
-            raise RbdError(f"{what}: expected {n}, one per screw, got {len(given)}")
+    above = list(range(-1, n - 1)) if parents is None else list(parents)
+    for what, values in (("inertias", inertias), ("names", bodies), ("parents", above)):
+        if len(values) != n:
+            raise RbdError(f"{what}: expected {n}, one per screw, got {len(values)}")
     if len({BASE, *bodies}) <= n:
         raise RbdError(f"names: expected {n} different ones, none of them '{BASE}', got {shown(bodies)}")
     if frame not in FRAMES:
@@ -54,13 +54,13 @@ def from_screws(screws: ArrayLike, home: ArrayLike, inertias: Sequence[Inertia],
     joints: list[JointSpec] = []
     for i, body in enumerate(bodies):
         joint = f"joint{i + 1}" if names is None else f"{body}_joint"
-        if isinstance(up[i], bool) or not isinstance(up[i], (int, np.integer)) or not -1 <= up[i] < i:
-            raise RbdError(f"parents: that of body {i} is {shown(up[i])}, expected −1 … {i - 1}")
+        if isinstance(above[i], bool) or not isinstance(above[i], (int, np.integer)) or not -1 <= above[i] < i:
+            raise RbdError(f"parents: that of body {i} is {shown(above[i])}, expected −1 … {i - 1}")
         if not isinstance(inertias[i], Inertia):
             raise RbdError(f"inertias: expected Inertia, that of body {i} is {type(inertias[i]).__name__}")
         kind, axis, centre, pitch = _parts(S[i] if frame == "body" else se3.Ad_inv(H[i]) @ S[i], joint)
-        step = H[i] if up[i] < 0 else se3.inverse(H[up[i]]) @ H[i]
-        parent = BASE if up[i] < 0 else bodies[up[i]]
+        step = H[i] if above[i] < 0 else se3.inverse(H[above[i]]) @ H[i]
+        parent = BASE if above[i] < 0 else bodies[above[i]]
         moved = parent, f"{body}_axis" if centre.any() else body
         joints.append(JointSpec(joint, kind, *moved, step[:3, :3], step[:3, :3] @ centre + step[:3, 3],
                                 axis=(axis[0], axis[1], axis[2]), pitch=pitch))
@@ -73,7 +73,7 @@ def from_screws(screws: ArrayLike, home: ArrayLike, inertias: Sequence[Inertia],
 
 
 def _parts(X: Array, joint: str) -> tuple[str, Array, Array, float]:
-    """Type, axis, a point on it and pitch of a unit screw in axes of the body (M eq. 4, 5)."""
+    """Type, axis, a point of the axis, and pitch of a unit screw in body axes (M eq. 4, 5)."""
     w, v = X[:3], X[3:]
     turning, sliding = float(np.linalg.norm(w)), float(np.linalg.norm(v))
     if turning == 0.0 and abs(sliding - 1.0) <= UNIT:

@@ -1,4 +1,4 @@
-"""Surfaces and frames as constraint files declare them."""
+"""Surfaces and frames of constraint files."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _SURFACES: dict[str, tuple[type[Surface], tuple[str, ...], tuple[str, ...]]] = {
 
 
 def surface(which: str, entry: Any, model: RobotModel) -> Surface:
-    """A surface of a contact."""
+    """Surface `which` (first, second) of a contact from its entry; `RbdError` for invalid entries."""
     if not isinstance(entry, Mapping):
         raise RbdError(f"{which}: expected {{link: …, surface: …}}, got {shown(entry)}")
     kind = entry.get("surface")
@@ -24,7 +24,7 @@ def surface(which: str, entry: Any, model: RobotModel) -> Surface:
         return _collision(which, entry, model)
     if not isinstance(kind, str) or kind not in _SURFACES:
         raise unknown_name("surface", kind, [*_SURFACES, "collision"], which)
-    made, sizes, more = _SURFACES[kind]
+    cls, sizes, more = _SURFACES[kind]
     keys = ("link", *sizes, "frame", *more)
     options: dict[str, Any] = {}
     for key, value in entry.items():
@@ -38,11 +38,11 @@ def surface(which: str, entry: Any, model: RobotModel) -> Surface:
     missing = [key for key in ("link", *sizes) if key not in options]
     if missing:
         raise RbdError(f"{which}: a {kind} needs {', '.join(missing)}")
-    return made(**options)
+    return cls(**options)
 
 
 def _collision(which: str, entry: Mapping[Any, Any], model: RobotModel) -> Surface:
-    """Surface of a `<collision>` shape of the robot description."""
+    """Surface of a `<collision>` shape in the robot description."""
     for key in entry:
         if key not in ("link", "surface", "face", "shape"):
             raise unknown_name("key", key, ["link", "surface", "face", "shape"], which)
@@ -53,7 +53,7 @@ def _collision(which: str, entry: Mapping[Any, Any], model: RobotModel) -> Surfa
         raise RbdError(f"{which}: robot '{model.name}' comes from no URDF, so it has no collision shapes: give the "
                        "surface and its sizes")
     shapes = collision_shapes(model.description.urdf, f"{which}: the URDF", link)
-    names = [f"{i}: {'box' if len(found) > 1 else type(found[0]).__name__.lower()}" for i, found in enumerate(shapes)]
+    names = [f"{i}: {'box' if len(faces) > 1 else type(faces[0]).__name__.lower()}" for i, faces in enumerate(shapes)]
     if not shapes:
         raise RbdError(f"{which}: link '{link}' has no <collision> sphere, cylinder or box in the robot description: "
                        "give the surface and its sizes")
@@ -64,19 +64,19 @@ def _collision(which: str, entry: Mapping[Any, Any], model: RobotModel) -> Surfa
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(shapes):
         raise RbdError(f"{which}: shape is {shown(index)}, expected the number of one of the collision shapes of "
                        f"'{link}': {', '.join(names)}")
-    found = shapes[index]
-    if len(found) == 1:
+    surfaces = shapes[index]
+    if len(surfaces) == 1:
         if face is not None:
             raise RbdError(f"{which}: face is read for a box, but that of '{link}' is a {names[index][3:]}")
-        return found[0]
+        return surfaces[0]
     if face not in FACE_NAMES:
         raise RbdError(f"{which}: face is {shown(face)}, expected which side of the box on '{link}' touches: "
                        f"{', '.join(FACE_NAMES)}")
-    return found[FACE_NAMES.index(face)]
+    return surfaces[FACE_NAMES.index(face)]
 
 
 def has_truth(value: Any) -> bool:
-    """Whether a value contains booleans, which Python would take as 1 or 0."""
+    """Whether a value contains booleans, which Python would convert to 1 or 0."""
     if isinstance(value, Mapping):
         value = list(value.values())
     return isinstance(value, bool) or (isinstance(value, list) and any(map(has_truth, value)))

@@ -1,8 +1,8 @@
-"""URDF → model, the only parser of robot descriptions. Reading is urdf_parser_py's; meaning is given here.
+"""URDF → model, the only parser of robot descriptions, on top of urdf_parser_py.
 
-Only what moves and weighs is read: visuals, collisions, materials, transmissions and vendor tags never stop a robot
-from loading (`rotors` says what is read of transmissions). A link without `<inertial>` is massless; children of fixed
-joints are lumped into their parent.
+Only joints and inertias are read: visuals, collisions, materials, transmissions and vendor tags never prevent loading
+(`rotors` reads transmissions). A link without `<inertial>` is massless; children of fixed joints are lumped into their
+parent.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .urdf_parts import PARTS, checked_part, line, misspelt, parts
 from .xml_tree import Element, parse_xml, read_text
 
 OTHERS = {"sdf": " (SDF is another format: export URDF)", "mujoco": " (MJCF is another format: export URDF)"}
-_LOCK = threading.Lock()    # urdf_parser_py reports through one module-level function
+_LOCK = threading.Lock()    # urdf_parser_py reports through a module-level function
 
 
 def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
@@ -43,8 +43,8 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
     gravity (3,): m/s², world axes. locked: joints frozen at these positions. mimic: "project" couples mimic joints to
     the joint they follow in every algorithm, "independent" treats them as free. rotor_inertia: per joint, kg m² (kg)
     after the reduction. Joints without an entry take it from `<rotor_params>` of the file or XML text srdf, else from
-    `drake:rotor_inertia` and `drake:gear_ratio` in the URDF. Raises `RbdError` naming what is wrong; warns
-    (`RbdWarning`) about inertias that no body can have, and about names and numbers that are not read.
+    `drake:rotor_inertia` and `drake:gear_ratio` in the URDF. Raises `RbdError` naming the error; warns
+    (`RbdWarning`) about physically impossible inertias and about ignored names and numbers.
 
         >>> model = rbd.load_urdf(rbd.sample_path("iiwa"), locked={"joint_7": 0.0})
         >>> model.nv, model.name
@@ -57,9 +57,9 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
         _set_rotors(joints, srdf_rotors(srdf, joints, notes))
     for note in notes:
         warn(note)
-    for what, given in (("locked", locked), ("rotor_inertia", rotor_inertia)):
-        if not isinstance(given, Mapping | None):
-            raise RbdError(f"{what}: expected {{joint name: number}}, got {type(given).__name__}")
+    for label, mapping in (("locked", locked), ("rotor_inertia", rotor_inertia)):
+        if not isinstance(mapping, Mapping | None):
+            raise RbdError(f"{label}: expected {{joint name: number}}, got {type(mapping).__name__}")
     for name, value in (rotor_inertia or {}).items():
         if name not in joints:
             raise unknown_name("joint in rotor_inertia", name, joints)
@@ -70,14 +70,14 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
 
 
 def parse_urdf(text: str | bytes, source: str = "URDF text") -> tuple[Description, list[str]]:
-    """What the text says, and in words what no real robot could have."""
+    """Description of URDF text, and notes on probable misspellings and impossible inertias."""
     description, notes = describe(parse_xml(text, source), source)
     return dataclasses.replace(description, urdf=text), notes + [
         f"link '{name}': {problem}" for name, inertia in description.links.items() for problem in inertia.problems()]
 
 
 def describe(tree: Element, source: str) -> tuple[Description, list[str]]:
-    """What an element tree says, and names in it that are probably misspelt."""
+    """Description of an element tree, and notes on probable misspellings."""
     notes: list[str] = []
     robot = _parse(_stripped(tree, source, notes), source)
     links: dict[str, Inertia] = {}
@@ -101,9 +101,9 @@ def _set_rotors(joints: dict[str, JointSpec], rotors: Mapping[str, float]) -> No
 
 
 def _stripped(tree: Element, source: str, notes: list[str]) -> ElementTree.Element:
-    """A copy with links and joints only, and of those only what dynamics needs, all of it checked.
+    """A checked copy of links and joints, reduced to the parts for dynamics.
 
-    Names that are nearly those of a part that would be read, and so are probably misspelt, go to `notes`.
+    Unknown names similar to known ones are appended to `notes` as probable misspellings.
     """
     if tree.tag != "robot":
         raise RbdError(f"{source}: the root element is <{tree.tag[:60]}>, expected <robot>{OTHERS.get(tree.tag, '')}")
@@ -118,25 +118,25 @@ def _stripped(tree: Element, source: str, notes: list[str]) -> ElementTree.Eleme
         name = element.get("name")
         if not name or not name.strip():
             raise RbdError(f"{source}, line {line(element)}: a <{element.tag}> has no name")
-        what = f"{element.tag} '{name}'"
+        label = f"{element.tag} '{name}'"
         attributes = {"name": name}
         if element.tag == "joint":
             attributes["type"] = kind = element.get("type", "")
             if not kind:
-                raise RbdError(f"{source}, line {line(element)}: {what} has no type, expected one of "
+                raise RbdError(f"{source}, line {line(element)}: {label} has no type, expected one of "
                                + ", ".join(URDF_TYPES))
             if kind not in URDF_TYPES:
-                raise unknown_name("type", kind, URDF_TYPES, f"{source}, line {line(element)}: {what}")
+                raise unknown_name("type", kind, URDF_TYPES, f"{source}, line {line(element)}: {label}")
         new = ElementTree.SubElement(out, element.tag, attributes)
-        for child in parts(element, what, source, notes):
+        for child in parts(element, label, source, notes):
             if child.tag in MOVING_PARTS and not reads(attributes.get("type", ""), child.tag):
                 continue
-            new.append(checked_part(child, what, source, notes))
+            new.append(checked_part(child, label, source, notes))
     return out
 
 
 def _parse(tree: ElementTree.Element, source: str) -> Any:
-    """urdf_parser_py's objects; its complaints about unknown attributes are of no interest here."""
+    """Objects of urdf_parser_py, its warnings about unknown attributes suppressed."""
     try:
         from urdf_parser_py import urdf
         from urdf_parser_py.xml_reflection import core
@@ -153,7 +153,7 @@ def _parse(tree: ElementTree.Element, source: str) -> Any:
 
 
 def _described(error: Exception) -> str:
-    """What went wrong and at which element, as far as the parser says it."""
+    """The parser's message and element, as far as known."""
     cause = getattr(error, "exc", error)
     path = getattr(error, "path", None)
     where = f" at {path}" if path is not None else ""
@@ -181,15 +181,15 @@ def _origin(origin: Any, what: str, source: str) -> tuple[Any, Any]:
 def _inertia(link: Any, source: str) -> Inertia:
     if link.inertial is None:
         return Inertia.zero()
-    what = f"inertial of link '{link.name}'"
-    mass = _finite([link.inertial.mass], f"{what}: mass", source, 1)[0]
+    label = f"inertial of link '{link.name}'"
+    mass = _finite([link.inertial.mass], f"{label}: mass", source, 1)[0]
     I = link.inertial.inertia
     entries = _finite([0.0] * 6 if I is None else [I.ixx, I.ixy, I.ixz, I.iyy, I.iyz, I.izz],
-                      f"{what}: inertia", source, 6)
+                      f"{label}: inertia", source, 6)
     matrix = np.zeros((3, 3))
     matrix[np.triu_indices(3)] = entries
     matrix = matrix + np.triu(matrix, 1).T
-    R, p = _origin(link.inertial.origin, what, source)
+    R, p = _origin(link.inertial.origin, label, source)
     return Inertia(mass, p, _symmetric(R @ matrix @ R.T) if link.inertial.origin is not None else matrix)
 
 
@@ -198,27 +198,27 @@ def _symmetric(matrix: Any) -> Any:
 
 
 def _joint(joint: Any, source: str) -> JointSpec:
-    what = f"joint '{joint.name}'"
-    R, p = _origin(joint.origin, what, source)
+    label = f"joint '{joint.name}'"
+    R, p = _origin(joint.origin, label, source)
     axis = (1.0, 0.0, 0.0) if joint.axis is None or not reads(joint.type, "axis") else tuple(
-        _finite(joint.axis, f"{what}: axis", source, 3).tolist())
+        _finite(joint.axis, f"{label}: axis", source, 3).tolist())
     limits: dict[str, Any] = {}
     if joint.limit is not None and is_driven(joint.type):
         for field in ("velocity", "effort", *(("lower", "upper") if has_ends(joint.type) else ())):
             value = getattr(joint.limit, field)
             if value is not None:
                 if np.isnan(value):
-                    raise RbdError(f"{source}: {what}: limit {field} is NaN")
+                    raise RbdError(f"{source}: {label}: limit {field} is NaN")
                 limits[field] = float(value)
     dynamics: dict[str, Any] = {}
     if joint.dynamics is not None and reads(joint.type, "dynamics"):
         for field in ("damping", "friction"):
             value = getattr(joint.dynamics, field)
-            dynamics[field] = 0.0 if value is None else float(_finite([value], f"{what}: {field}", source, 1)[0])
+            dynamics[field] = 0.0 if value is None else float(_finite([value], f"{label}: {field}", source, 1)[0])
     mimic = None
     if joint.mimic is not None and reads(joint.type, "mimic"):
         ratio = 1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier
         offset = 0.0 if joint.mimic.offset is None else joint.mimic.offset
-        mimic = (joint.mimic.joint, *(_finite([ratio, offset], f"{what}: mimic", source, 2).tolist()))
-    return JointSpec(joint.name, joint.type, joint.parent, joint.child, R, p, axis, mimic=mimic,    # type: ignore[arg-type]
-                     **limits, **dynamics)
+        mimic = (joint.mimic.joint, *(_finite([ratio, offset], f"{label}: mimic", source, 2).tolist()))
+    return JointSpec(joint.name, joint.type, joint.parent, joint.child, R, p, axis,
+                     mimic=mimic, **limits, **dynamics)    # type: ignore[arg-type]

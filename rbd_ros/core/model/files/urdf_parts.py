@@ -1,4 +1,4 @@
-"""What the parts of a URDF link or joint may hold: each attribute is checked here, by name, before it is read."""
+"""Allowed parts and attributes of URDF links and joints, and their checks."""
 from __future__ import annotations
 
 import re
@@ -11,7 +11,7 @@ from ...errors import RbdError
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
-LARGEST = 1e12    # of any length, mass, inertia, …: beyond it squares of numbers lose all others
+LARGEST = 1e12    # of any length, mass, inertia, …: the limit of useful precision in sums with squares
 PARTS: dict[str, tuple[str, ...]] = {
     "link": ("inertial",), "joint": ("origin", "axis", "parent", "child", "limit", "dynamics", "mimic")}
 KNOWN = {"robot": ("material", "transmission", "gazebo", "ros2_control", "sensor"),
@@ -22,7 +22,7 @@ KNOWN = {"robot": ("material", "transmission", "gazebo", "ros2_control", "sensor
 
 @dataclass(frozen=True)
 class Attribute:
-    """count: how many numbers, 0 for a name."""
+    """count: number of numbers, 0 for a name."""
 
     name: str
     count: int = 1
@@ -45,12 +45,12 @@ ATTRIBUTES = {
 
 
 def line(element: ElementTree.Element) -> int | str:
-    """Line of the file at which an element starts: a number, or, where xacro made it, `12 of 'arm.xacro'`."""
+    """Line at which an element starts: a number, or `12 of 'arm.xacro'` for elements from xacro."""
     return getattr(element, "line", 0)
 
 
 def misspelt(name: str, valid: Collection[str], where: str, notes: list[str]) -> None:
-    """Note a name that is not read but is nearly one of the `valid` ones, those that would be read and are absent."""
+    """Append a note if an ignored name is similar to one of `valid`, the known and absent names."""
     kind = where.split()[0]
     near = get_close_matches(name.lower(), valid, n=1, cutoff=0.75)
     if near and name not in KNOWN.get(kind, ()):
@@ -58,25 +58,25 @@ def misspelt(name: str, valid: Collection[str], where: str, notes: list[str]) ->
 
 
 def parts(element: ElementTree.Element, what: str, source: str, notes: list[str]) -> list[ElementTree.Element]:
-    """The children of a link or joint that dynamics needs; each may occur once, and a joint needs its two links."""
-    found: dict[str, ElementTree.Element] = {}
+    """The children of a link or joint for dynamics; `RbdError` for duplicates and for a joint without its links."""
+    by_tag: dict[str, ElementTree.Element] = {}
     absent = {part for part in PARTS[element.tag] if element.find(part) is None}
     for child in element:
         if child.tag not in PARTS[element.tag]:
             misspelt(child.tag, absent, what, notes)
-        elif child.tag in found:
+        elif child.tag in by_tag:
             raise RbdError(f"{source}, line {line(child)}: {what} has a second <{child.tag}>, the first is on line "
-                           f"{line(found[child.tag])}; which one counts?")
+                           f"{line(by_tag[child.tag])}; which one counts?")
         else:
-            found[child.tag] = child
+            by_tag[child.tag] = child
     for required in ("parent", "child"):
-        if element.tag == "joint" and required not in found:
+        if element.tag == "joint" and required not in by_tag:
             raise RbdError(f"{source}, line {line(element)}: {what} has no <{required} link=\"…\"/>")
-    return list(found.values())
+    return list(by_tag.values())
 
 
 def checked_part(part: ElementTree.Element, what: str, source: str, notes: list[str]) -> ElementTree.Element:
-    """A copy with the attributes that are read."""
+    """A copy with the known attributes, checked; `RbdError` for missing and invalid ones."""
     new = ElementTree.Element(part.tag)
     if part.tag == "inertial":
         seen: set[str] = set()
@@ -95,14 +95,15 @@ def checked_part(part: ElementTree.Element, what: str, source: str, notes: list[
         return new
     for attribute in ATTRIBUTES[part.tag]:
         text = part.get(attribute.name)
-        at = f"{source}, line {line(part)}: {what}: {part.tag}"
+        where = f"{source}, line {line(part)}: {what}: {part.tag}"
         if text is None or not text.strip():
             if attribute.required or text is not None:
                 kind = "a name" if attribute.count == 0 else f"{attribute.count} number{'s' * (attribute.count > 1)}"
-                raise RbdError(f"{at} {'has no' if text is None else 'has an empty'} {attribute.name}, expected {kind}")
+                raise RbdError(f"{where} {'has no' if text is None else 'has an empty'} {attribute.name}, "
+                               f"expected {kind}")
             continue
         if attribute.count:
-            _check_numbers(text, attribute, at)
+            _check_numbers(text, attribute, where)
         new.set(attribute.name, text)
     valid = {attribute.name for attribute in ATTRIBUTES[part.tag]}
     for name in sorted(set(part.keys()) - valid):
@@ -110,19 +111,19 @@ def checked_part(part: ElementTree.Element, what: str, source: str, notes: list[
     return new
 
 
-def _check_numbers(text: str, attribute: Attribute, at: str) -> None:
+def _check_numbers(text: str, attribute: Attribute, where: str) -> None:
     words = text.split()
     expected = f"expected {attribute.count} finite number{'s' * (attribute.count > 1)}"
     shown = text if len(text) <= 60 else f"{text[:60]}…"
     if len(words) != attribute.count:
-        raise RbdError(f"{at} {attribute.name} is \"{shown}\", {expected}")
+        raise RbdError(f"{where} {attribute.name} is \"{shown}\", {expected}")
     for word in words:
         if attribute.infinite and INFINITE.fullmatch(word):
             continue
         if not NUMBER.fullmatch(word):
             hint = " (is this an unexpanded xacro file?)" if "${" in word else ""
-            raise RbdError(f"{at} {attribute.name} is \"{shown}\": '{word[:40]}' is not a finite number, "
+            raise RbdError(f"{where} {attribute.name} is \"{shown}\": '{word[:40]}' is not a finite number, "
                            f"{expected}{hint}")
         if not abs(float(word)) <= LARGEST and not attribute.infinite:
-            raise RbdError(f"{at} {attribute.name} is \"{shown}\": {word[:40]} is beyond ±{LARGEST:g}, "
+            raise RbdError(f"{where} {attribute.name} is \"{shown}\": {word[:40]} is beyond ±{LARGEST:g}, "
                            "is the unit right?")

@@ -1,8 +1,8 @@
-"""xacro → URDF text, by the library `xacro`, with the file and line that each element comes from.
+"""xacro → URDF text by the library `xacro`, with file and line of origin of each element.
 
-All that leans on the inside of that library (2.0, 2.1) is here: `parse`, which is replaced while a file is expanded, so
-that elements carry their places through all macros; what `$(find NAME)` calls, likewise, so that it finds what
-`package://` does; and `filestack`, which names the file of an error.
+This file has all uses of the library's internals (2.0, 2.1): `parse`, replaced during expansion to track the origin of
+elements through macros; the function of `$(find NAME)`, replaced by the search of `package://`; and `filestack`, which
+names the file of an error.
 """
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from ...errors import RbdError, shortened, unknown_name
 from .packages import package_folder
 
 MARK = "rbd_place"
-COMMANDS = "xacro:"    # the library looks at the prefix, too: several names of its namespace are in use
+COMMANDS = "xacro:"    # by prefix, as in the library: its namespace has several names
 DECLARED = "xacro:arg"
-ARGUMENT = re.compile(r"\$\(arg\s+([^\s()]+)|xacro\.arg\(\s*[\"']([^\"']+)")    # where one is used
+ARGUMENT = re.compile(r"\$\(arg\s+([^\s()]+)|xacro\.arg\(\s*[\"']([^\"']+)")    # uses of an argument
 PATH = re.compile(r"(.*?\.xacro)(?:\s+(\S+:=.*)?)?", re.DOTALL)
 _LOCK = threading.Lock()    # the library's state is global
 
 
 class Expanded(str):
-    """XML text that knows, in document order, where its elements come from: `12 of 'macros.xacro'`."""
+    """XML text with the origins of its elements, `12 of 'macros.xacro'`, in document order."""
 
     __slots__ = ("places",)
     places: tuple[str, ...]
 
 
 def split(path: str) -> tuple[str, str | None]:
-    """The file and the arguments of `robot.xacro name:=value …`; None for those of what is no xacro file."""
-    found = PATH.fullmatch(path)
-    return (found[1], found[2] or "") if found else (path, None)
+    """File and arguments of `robot.xacro name:=value …`; arguments None if not a xacro file."""
+    match = PATH.fullmatch(path)
+    return (match[1], match[2] or "") if match else (path, None)
 
 
 def expanded(path: str, given: str) -> Expanded:
-    """The URDF that a file makes of arguments `name:=value …`. Raises `RbdError` naming file and macro."""
+    """URDF text of a xacro file with arguments `name:=value …`. Raises `RbdError` naming file and macro."""
     try:
         import xacro
-        from xacro import substitution_args as inside
+        from xacro import substitution_args as substitution
     except ImportError:
         raise RbdError(f"'{shortened(path, 200)}' is a xacro file, and the package xacro is not installed: install it, "
                        f"or expand the file first (`xacro {Path(path).name} > robot.urdf`)") from None
@@ -51,15 +51,15 @@ def expanded(path: str, given: str) -> Expanded:
     with _LOCK:
         reading = _Reading(xacro)
         parse, xacro.parse = xacro.parse, reading.parse
-        find, inside._eval_find = inside._eval_find, lambda name: str(package_folder(name, path))
+        find, substitution._eval_find = substitution._eval_find, lambda name: str(package_folder(name, path))
         try:
             document = xacro.process_file(path, mappings=dict(arguments))
-        except Exception as error:    # the library raises what its Python expressions raise
+        except Exception as error:    # Python expressions in the file may raise any exception
             unread = "".join(f"; no argument '{shortened(name, 60)}' in what was read"
                              for name in arguments if name not in reading.names)
             raise RbdError(f"cannot expand '{shortened(path, 200)}': {_reason(error, xacro, path)}{unread}") from None
         finally:
-            xacro.parse, inside._eval_find = parse, find
+            xacro.parse, substitution._eval_find = parse, find
     for name in arguments:
         if name not in reading.names:
             raise unknown_name("xacro argument", name, sorted(reading.names), f"'{shortened(path, 200)}'")
@@ -71,17 +71,17 @@ def _arguments(path: str, given: str) -> dict[str, str]:
         words = shlex.split(given)
     except ValueError as error:
         raise RbdError(f"'{shortened(path, 200)}': arguments {shortened(given, 80)}: {error}") from None
-    found = {}
+    arguments = {}
     for word in words:
         name, sign, value = word.partition(":=")
         if not sign or not name:
             raise RbdError(f"'{shortened(path, 200)}': expected arguments NAME:=VALUE, got '{shortened(word, 80)}'")
-        found[name] = value
-    return found
+        arguments[name] = value
+    return arguments
 
 
 def _reason(error: Exception, xacro: ModuleType, path: str) -> str:
-    """What happened, in which macro and file."""
+    """Message of an error, with macro and file."""
     text = " ".join(str(error).split()).replace(f"{RbdError}: ", "") or type(error).__name__
     if isinstance(error, RecursionError):
         text = "macros or files that contain themselves"
@@ -94,17 +94,17 @@ def _reason(error: Exception, xacro: ModuleType, path: str) -> str:
 
 
 class _Reading:
-    """The files that are read while one is expanded."""
+    """Files read during one expansion: origins of elements and names of arguments."""
 
     def __init__(self, xacro: ModuleType) -> None:
         self._xacro = xacro
         self.places: list[str] = []
-        self.names: set[str] = set()    # of arguments that they mention
+        self.names: set[str] = set()    # of arguments used in the files
 
-    def parse(self, given: Any, filename: str | None = None) -> Any:
-        """As `xacro.parse`; elements that are no commands of xacro get the number of their place."""
-        if given is not None or filename is None:
-            return minidom.parseString(given) if isinstance(given, str) else given
+    def parse(self, source: Any, filename: str | None = None) -> Any:
+        """As `xacro.parse`, with the index of the origin as an attribute of elements other than xacro's commands."""
+        if source is not None or filename is None:
+            return minidom.parseString(source) if isinstance(source, str) else source
         try:
             data = Path(filename).read_bytes()
         except OSError as error:
@@ -113,20 +113,20 @@ class _Reading:
         return _Builder(self, os.path.basename(filename)).parseString(data)
 
     def text(self, root: minidom.Element) -> Expanded:
-        """The text of an expanded document, without the marks."""
+        """Text of an expanded document, without the index attributes."""
         places = []
         for element in [root, *root.getElementsByTagName("*")]:
             mark = element.getAttribute(MARK)
             places.append(self.places[int(mark)] if mark else "?")
             if mark:
                 element.removeAttribute(MARK)
-        made = Expanded(root.toxml())
-        made.places = tuple(places)
-        return made
+        expanded = Expanded(root.toxml())
+        expanded.places = tuple(places)
+        return expanded
 
 
 class _Builder(expatbuilder.ExpatBuilderNS):
-    """A document whose elements know where they start; `reading` gets to know of places and declared arguments."""
+    """Document builder that records origins of elements and declared arguments in `reading`."""
 
     def __init__(self, reading: _Reading, file: str) -> None:
         super().__init__()

@@ -1,8 +1,7 @@
-"""XML → element tree with line numbers, refusing what a robot description has no use for.
+"""XML → element tree with line numbers; refuses dangerous and oversized XML.
 
-Entities and document types are refused (they can grow a small file to gigabytes), and so are files that are very
-large, very deeply nested or of very many elements. Namespaces are left as written: `xacro:include` stays
-`xacro:include`.
+Refused: entities and document types (they can expand a small file to gigabytes), and files beyond limits of size,
+depth and number of elements. Namespace prefixes are not resolved: `xacro:include` stays `xacro:include`.
 """
 from __future__ import annotations
 
@@ -24,15 +23,15 @@ MAX_ELEMENTS = 1_000_000
 
 
 class Element(ElementTree.Element):
-    """An element that knows the line it starts at: a number, or `12 of 'arm.xacro'` where xacro made it."""
+    """An element with the line it starts at: a number, or `12 of 'arm.xacro'` for elements from xacro."""
 
     line: int | str = 0
 
 
 def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[str | bytes, str]:
-    """The XML of a file's path, or the text itself, and a name for it in messages. kind: of the format, for these.
+    """XML of a file's path, or the text itself, and its name in messages. kind: the format's name in messages.
 
-    `package://name/…` is looked for as `package_folder` does; `file.xacro name:=value …` is expanded.
+    `package://name/…` is resolved by `package_folder`; `file.xacro name:=value …` is expanded.
     """
     if not isinstance(path_or_xml, (str, os.PathLike)):
         raise RbdError(f"expected a {kind} file's path or its XML text, got {type(path_or_xml).__name__}")
@@ -41,8 +40,8 @@ def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[
             return path_or_xml, f"{kind} text"
         if not path_or_xml.strip():
             raise RbdError(f"expected a {kind} file's path or its XML text, got an empty string")
-    given = os.fsdecode(path_or_xml)
-    name, arguments = split(in_package(given) if given.startswith(PACKAGE) else given)
+    path_text = os.fsdecode(path_or_xml)
+    name, arguments = split(in_package(path_text) if path_text.startswith(PACKAGE) else path_text)
     path = Path(name)
     shown = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}…"
     if arguments is not None and path.is_file():
@@ -63,7 +62,7 @@ def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[
 
 
 def in_package(url: str, description: str | os.PathLike[str] | None = None) -> str:
-    """The path of `package://name/path`, as `package_folder` finds it."""
+    """File path of `package://name/path` by `package_folder`."""
     name, path = package_parts(url)
     try:
         return str(package_folder(name, description, path) / path)
@@ -72,12 +71,12 @@ def in_package(url: str, description: str | os.PathLike[str] | None = None) -> s
 
 
 def prefixes() -> list[str]:
-    """Where packages are installed: the folders in AMENT_PREFIX_PATH."""
+    """Install prefixes: the folders in AMENT_PREFIX_PATH."""
     return [os.path.normpath(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
 
 
 def package_parts(url: str) -> tuple[str, str]:
-    """The name and the path of `package://name/path`; `RbdError` for a path that leaves the package."""
+    """Name and path of `package://name/path`; `RbdError` for a path outside the package."""
     name, _, rest = url.removeprefix(PACKAGE).partition("/")
     path = os.path.normpath(rest.lstrip("/"))
     if not re.fullmatch(r"\w[\w.+-]*", name) or path.split("/")[0] == "..":
@@ -86,9 +85,8 @@ def package_parts(url: str) -> tuple[str, str]:
 
 
 def parse_xml(text: str | bytes, source: str, what: str = "a robot description") -> Element:
-    """The root element. Raises `RbdError` naming `source` and the line where it is not well-formed.
-
-    what: it is, for messages.
+    """Root element of XML text. Raises `RbdError` naming `source` and the line of an error; what: kind of file, for
+    messages.
     """
     builder = ElementTree.TreeBuilder(element_factory=Element)
     parser = expat.ParserCreate()

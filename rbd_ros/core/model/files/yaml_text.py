@@ -1,4 +1,4 @@
-"""YAML from a file or a text, with its name in errors, and limits of size and depth."""
+"""YAML from a file or text: limits of size and depth, errors with file and line."""
 from __future__ import annotations
 
 import os
@@ -9,7 +9,7 @@ from ...errors import RbdError, shortened, shown
 
 MAX_CHARACTERS = 200_000
 MAX_DEPTH = 20
-MAX_NODES = 50_000       # with every alias written out
+MAX_NODES = 50_000       # after expansion of aliases
 MAX_SCALAR = 1000        # characters of a name or number
 KINDS = {f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null", "merge")}
 
@@ -17,8 +17,8 @@ KINDS = {f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "f
 def read_yaml(path_or_text: str | os.PathLike[str], what: str) -> tuple[Any, str]:
     """Content of a YAML file, or of a text (with a line break or a colon), and its name in messages.
 
-    Mappings with names as keys, lists, numbers, texts, true, false and null. what: what it holds, "constraints" for
-    instance. Raises `RbdError` where it cannot be read, is not YAML, says something twice, or has anything else in it.
+    Allowed: mappings with names as keys, lists, numbers, texts, true, false and null. what: kind of content, for
+    messages, as "constraints". Raises `RbdError` for unreadable files, invalid YAML, duplicate keys and other values.
     """
     text, source = _read(path_or_text, what)
     try:
@@ -36,19 +36,19 @@ def read_yaml(path_or_text: str | os.PathLike[str], what: str) -> tuple[Any, str
         raise
     except RecursionError:
         raise RbdError(f"{source} is nested too deeply, expected at most {MAX_DEPTH} levels") from None
-    except Exception as error:    # YAMLError, and what pyyaml lets pass from values that only look like some kind
+    except Exception as error:    # YAMLError, and errors of pyyaml's conversions
         raise RbdError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
 
 
 class _Check:
-    """Walks the nodes before anything is made of them."""
+    """Check of YAML nodes before construction of values."""
 
     def __init__(self, source: str, constructor: Any) -> None:
         self._source, self._constructor = source, constructor
-        self._sizes: dict[int, int] = {}    # node → nodes below it, all aliases written out; 0 while it is looked at
+        self._sizes: dict[int, int] = {}    # id of node → size with expanded aliases; 0 while it is being counted
 
     def size(self, node: Any, key: str, depth: int) -> int:
-        """How many nodes there are, with all aliases written out; key: where it stands, for messages."""
+        """Number of nodes after expansion of aliases; key: path of keys to the node, for messages."""
         if id(node) in self._sizes:
             if self._sizes[id(node)] == 0:
                 raise self._error(node, key, "an alias refers to a value that contains it")
@@ -75,19 +75,19 @@ class _Check:
         if node.tag.endswith(":seq"):
             return [(f"{key}[{i}]", item) for i, item in enumerate(node.value)]
         lines: dict[str, int] = {}
-        found = []
+        children = []
         for name, value in node.value:
             line = name.start_mark.line + 1
             if not isinstance(name.value, str) or not name.tag.endswith((":str", ":merge")):
-                given = shown(name.value) if isinstance(name.value, str) else "a list or mapping"
-                raise self._error(name, key, f"expected a name as key, got {given}; quote it if it is a name")
+                key_text = shown(name.value) if isinstance(name.value, str) else "a list or mapping"
+                raise self._error(name, key, f"expected a name as key, got {key_text}; quote it if it is a name")
             self._check_scalar(name, key)
             if name.value in lines:
                 raise RbdError(f"{self._source}, line {line}: '{name.value}' is given twice, first on line "
                                f"{lines[name.value]}; which one counts?")
             lines[name.value] = line
-            found.append((f"{key}.{name.value}" if key else name.value, value))
-        return found
+            children.append((f"{key}.{name.value}" if key else name.value, value))
+        return children
 
     def _check_scalar(self, node: Any, key: str) -> None:
         if len(node.value) > MAX_SCALAR:
@@ -95,7 +95,7 @@ class _Check:
         try:
             if not node.tag.endswith(":merge"):
                 self._constructor.construct_object(node)
-        except Exception:    # pyyaml lets pass whatever the conversion raises
+        except Exception:    # conversions of pyyaml may raise any exception
             raise self._error(node, key, f"{shown(node.value)} is no {node.tag.rpartition(':')[2]}") from None
 
     def _error(self, node: Any, key: str, text: str) -> RbdError:

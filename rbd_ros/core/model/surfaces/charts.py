@@ -1,9 +1,9 @@
-"""Charts c(u) of surfaces: points, forms, and the coordinates of a point. Plain functions, of complex numbers too.
+"""Charts c(u) of surfaces: points, fundamental forms, coordinates of a point. For real and complex numbers.
 
-On a plane (x, y). Else u₁ is the longitude about z (rad); u₂ is the height on a cylinder (m), on a sphere the latitude,
-on an ellipsoid that of the unit sphere which is stretched, on a torus the angle about the tube from outside. Where a
-surface is touched from inside −u₂ stands for u₂: x, y and the outward z are right-handed. The second chart of a sphere
-or an ellipsoid has its poles on x.
+Plane: u = (x, y). Other surfaces: u₁ is the longitude about z (rad); u₂ is the height of a cylinder (m), the latitude
+of a sphere, the latitude on the unit sphere whose scaling is the ellipsoid, the angle about a torus's tube from its
+outer side. For surfaces touched from inside u₂ changes sign: x, y and the outward z stay right-handed. The second
+chart of a sphere or an ellipsoid has its poles on x.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int, float, float, float, float]
 
 
 def chart_point(shape: Shape, u1: Any, u2: Any, second: bool) -> tuple[Any, Any, Any]:
-    """c(u)."""
+    """Point c(u)."""
     kind, side, a, b, c = shape
     if kind == PLANE:
         return u1, u2, 0.0 * u1
@@ -34,7 +34,7 @@ def chart_point(shape: Shape, u1: Any, u2: Any, second: bool) -> tuple[Any, Any,
 
 
 def chart_coordinates(shape: Shape, x: Any, second: bool) -> tuple[float, float]:
-    """u of a real point of the surface."""
+    """Coordinates u of a point (real numbers) of the surface."""
     kind, side, a, b, c = shape
     if kind == PLANE:
         return x[0], x[1]

@@ -1,8 +1,8 @@
-"""Contacts as one array of numbers, the form in which kernels see them.
+"""The packed array of contacts, the form in which kernels read them.
 
-Header: rows, items. Then per contact: its first row and the number of its rows (1: normal; 3: x, y, too; 4: spin, too);
-nodes of the first and the second body (−1: the world), the pose (R, p) of either surface in its node; whether the
-search for closest points moves the second (`dynamics/contact/closest`); and of either surface kind, side and sizes.
+Header: rows, items. Per contact: first row and number of rows (1: normal; 3: and x, y; 4: and spin); nodes of first and
+second body (−1: the world); pose (R, p) of either surface in its node; whether the search for closest points
+(`dynamics/contact/closest`) iterates on the second surface; kind, side and sizes of either surface.
 """
 from __future__ import annotations
 

@@ -11,14 +11,13 @@ from ..robot_model import RobotModel
 from .shapes import CYLINDER, ELLIPSOID, PLANE, SPHERE, TORUS
 from .surface import Point, Surface
 
-MOVES_BEST = (SPHERE, TORUS, CYLINDER, PLANE)    # in the search for closest points
+MOVES_BEST = (SPHERE, TORUS, CYLINDER, PLANE)    # preferred surface of the search for closest points, best first
 
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """Base class of contacts. Rows `normal`: the gap (m, positive apart) along the first surface's normal; its
-    multiplier is the force (N) that pushes the bodies apart, the second along that normal: negative where it would have
-    to pull.
+    """Base class of contacts. Row `normal`: the gap (m, positive if separated) along the first surface's normal;
+    its multiplier is the normal force (N) on the second body along that normal: positive pushes, negative pulls.
     """
 
     first: Surface
@@ -44,11 +43,11 @@ class Contact:
 
     @property
     def holonomic_rows(self) -> tuple[bool, ...]:
-        """Which rows restrict positions, too: the gap alone."""
+        """Per row whether it restricts positions: only the gap."""
         return tuple(row == "normal" for row in self.rows())
 
     def contact_record(self, model: RobotModel, row: int) -> list[float]:
-        """This contact for the kernels (`contact_block`), its first row at `row`."""
+        """The packed record of the contact (`contact_block`), its first row at `row`."""
         node_1, pose_1 = node_frame(model, "first surface's", self.first.link, np.asarray(self.first.frame))
         node_2, pose_2 = node_frame(model, "second surface's", self.second.link, np.asarray(self.second.frame))
         if node_1 == node_2:
@@ -59,7 +58,7 @@ class Contact:
 
     @property
     def walks(self) -> bool:
-        """Whether the search for closest points moves the second surface, not the first."""
+        """Whether the search for closest points iterates on the second surface, not on the first."""
         first, second = self.first, self.second
         if ELLIPSOID in (first.kind, second.kind):
             return second.kind == ELLIPSOID and (first.kind != ELLIPSOID or not second.inside)
@@ -68,7 +67,7 @@ class Contact:
 
 @dataclass(frozen=True, eq=False)
 class SlidingContact(Contact):
-    """Two surfaces that touch, and slide without friction: `Plane`, `Sphere`, `Cylinder`, `Ellipsoid`, `Torus`.
+    """Bilateral sliding contact without friction of two surfaces: `Plane`, `Sphere`, `Cylinder`, `Ellipsoid`, `Torus`.
 
     One row, `normal`: see `RollingContact`.
 
@@ -82,19 +81,19 @@ class SlidingContact(Contact):
 
 @dataclass(frozen=True, eq=False)
 class RollingContact(Contact):
-    """Two surfaces that touch and roll on each other without sliding; with spin=False they do not spin about the
-    normal, either (rubber, not steel).
+    """Bilateral rolling contact of two surfaces, without sliding; with spin=False also without spin about the normal
+    (rubber, not steel).
 
-    Rows: `normal`, the gap f between closest points (m, positive apart), whose multiplier is the normal force (N),
-    positive where the bodies push each other; `tangent_x` and `tangent_y`, the velocity of the second body against the
-    first at the contact (m/s), whose multipliers are the components of the force (N) on the second body; with
-    spin=False `spin`, the relative angular velocity about the normal (rad/s; N m). Axes: x along the first surface's
-    chart (`Surface.chart`) at the contact, z its outward normal; of spheres and ellipsoids they jump where one chart
-    takes over from the other, with the two multipliers, while the force does not. The first row holds positions
-    (`project`), the others velocities alone. All rows and Ȧq̇ are exact, with a gap, too, and where it slides.
+    Rows: `normal`, the gap f between closest points (m, positive for separated bodies), its multiplier the normal force
+    (N), positive for pushing; `tangent_x` and `tangent_y`, the velocity of the second body relative to the first at the
+    contact (m/s), their multipliers the tangential force (N) on the second body; with spin=False `spin`, the relative
+    angular velocity about the normal (rad/s; N m). Axes: x along the first surface's chart (`Surface.chart`) at the
+    contact, z the outward normal. At a change of chart (spheres, ellipsoids) the axes and both tangential multipliers
+    jump, the force does not. `normal` restricts positions (`project`), the other rows only velocities. All rows and
+    Ȧq̇ are exact, also with a gap or sliding.
 
-    A contact is two-sided here: it keeps touching where it would have to pull. Closest points must be unique:
-    `RbdError` names a contact where they are not, or where a hollow body does not hold the other.
+    The contact is bilateral: it transmits pulling forces. Closest points must be unique: `RbdError` names a contact
+    without unique ones, or a hollow body that does not contain the other.
 
         >>> roll = rbd.RollingContact(rbd.Plane("world"), rbd.Sphere("ball", 0.1), name="roll")
         >>> rbd.ConstraintSet([roll]).row_names
@@ -115,7 +114,7 @@ class RollingContact(Contact):
 
 
 def _impossible(first: Surface, second: Surface) -> str:
-    """Reason why two surfaces cannot touch in a point, in either order."""
+    """Reason why two surfaces cannot touch in a single point; empty if they can. Call for both orders."""
     if first.kind == second.kind == PLANE:
         return "planes touch all over: use LoopClosure with axes 'planar', or FixedContact"
     if not first.inside:
@@ -127,17 +126,17 @@ def _impossible(first: Surface, second: Surface) -> str:
     if second.kind == CYLINDER:
         return ("they touch along a line" if first.kind == CYLINDER else
                 "a cylinder has no end and does not fit inside")
-    room, size = _widths(first), _widths(second)
+    cavity, size = _widths(first), _widths(second)
     if first.kind == second.kind == TORUS:
-        room, size = [first.sizes[1]], [second.sizes[1]]    # rings may follow each other
-    for wide, least in zip(size, room, strict=True):
-        if wide >= least:
-            return f"it is inside out: half a width of {wide:g} m does not fit into {least:g} m"
+        cavity, size = [first.sizes[1]], [second.sizes[1]]    # rings may follow each other
+    for half_width, half_cavity in zip(size, cavity, strict=True):
+        if half_width >= half_cavity:
+            return f"it is inside out: half a width of {half_width:g} m does not fit into {half_cavity:g} m"
     return ""
 
 
 def _widths(surface: Surface) -> list[float]:
-    """Half the widths of a body, or of the cavity of a hollow one, along its axes, the largest first."""
+    """Half widths (m) of a body, or of the cavity of a hollow body, along its axes, largest first."""
     a, b, c = surface.sizes
     if surface.kind == SPHERE:
         return [a, a, a]

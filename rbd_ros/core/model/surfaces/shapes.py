@@ -1,14 +1,14 @@
 """Geometry of surfaces for contact: normal, Weingarten map and chart axes of each kind.
 
-A shape is a tuple (kind, side, a, b, c), in the frame of the surface: side −1 for one that is touched from inside.
+A shape is a tuple (kind, side, a, b, c) in the surface's frame; side: 1, or −1 for a surface touched from inside.
 
     PLANE      z = 0, outward z
     SPHERE     of radius a
-    CYLINDER   of radius a, about z, endless
+    CYLINDER   of radius a, about z, infinite
     ELLIPSOID  semi-axes a, b, c along x, y, z
-    TORUS      radius a of the circle in x, y that the tube of radius b follows
+    TORUS      tube of radius b about the circle of radius a in the x, y plane
 
-Smooth in everything, sizes included: a complex step through these kernels gives derivatives.
+Kernels are analytic in all arguments, sizes included: derivatives by complex step.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...compiled.kernel import kernel, sweep
 from ...lie.spatial import add, cross, dot, scale, sub
 
 PLANE, SPHERE, CYLINDER, ELLIPSOID, TORUS = 0, 1, 2, 3, 4
-POLAR = 0.8    # |cosine| from the pole beyond which a sphere or an ellipsoid takes its second chart
+POLAR = 0.8    # |cosine| of the polar angle above which a sphere or an ellipsoid uses its second chart
 
 
 @kernel
@@ -29,7 +29,7 @@ def length(x):
 
 @kernel
 def from_axis(x):
-    """Distance of x from the z axis, and the unit vector that leads away from it."""
+    """Distance of x from the z axis, and the radial unit vector."""
     rho = np.sqrt(x[0] * x[0] + x[1] * x[1])
     return rho, (x[0] / rho, x[1] / rho, 0.0 * rho)
 
@@ -47,20 +47,20 @@ def gradient(shape, x):
         return (x[0], x[1], z)
     if kind == ELLIPSOID:
         return (x[0] / (a * a), x[1] / (b * b), x[2] / (c * c))
-    out = from_axis(x)[1]
-    return sub(x, scale(a, out))
+    radial = from_axis(x)[1]
+    return sub(x, scale(a, radial))
 
 
 @kernel
 def normal(shape, x):
-    """Unit normal at x out of the body."""
+    """Outward unit normal at x."""
     g = gradient(shape, x)
     return scale(shape[1] / length(g), g)
 
 
 @sweep
 def bend(shape, x, n, s):
-    """The Weingarten map: how the normal n at x changes along the tangent vector s."""
+    """Weingarten map: derivative of the normal n at x along the tangent vector s."""
     kind, side, a, b, c = shape
     z = 0.0 * x[0]
     if kind == PLANE:
@@ -71,18 +71,18 @@ def bend(shape, x, n, s):
         size = length(gradient(shape, x))
         turn = (s[0] / (a * a), s[1] / (b * b), s[2] / (c * c))
         return scale(side / size, sub(turn, scale(dot(n, turn), n)))
-    rho, out = from_axis(x)
-    around = (-out[1], out[0], z)
+    rho, radial = from_axis(x)
+    around = (-radial[1], radial[0], z)
     bent = scale(side * dot(around, s) / rho, around)
     if kind == CYLINDER:
         return bent
     along = cross(n, around)
-    return add(scale(dot(n, out) * dot(around, s) / rho, around), scale(side * dot(along, s) / b, along))
+    return add(scale(dot(n, radial) * dot(around, s) / rho, around), scale(side * dot(along, s) / b, along))
 
 
 @sweep
 def settled(shape, x):
-    """The point of the surface next to x, exactly so but for ellipsoids, where it is on the ray from the centre."""
+    """Projection of x to the surface: the closest point, for ellipsoids the point on the ray from the centre."""
     kind, _, a, b, c = shape
     z = 0.0 * x[0]
     if kind == PLANE:
@@ -92,16 +92,16 @@ def settled(shape, x):
     if kind == ELLIPSOID:
         y = (x[0] / a, x[1] / b, x[2] / c)
         return scale(1.0 / length(y), x)
-    out = from_axis(x)[1]
+    radial = from_axis(x)[1]
     if kind == CYLINDER:
-        return (a * out[0], a * out[1], x[2])
-    y = sub(x, scale(a, out))
-    return add(scale(a, out), scale(b / length(y), y))
+        return (a * radial[0], a * radial[1], x[2])
+    y = sub(x, scale(a, radial))
+    return add(scale(a, radial), scale(b / length(y), y))
 
 
 @sweep
 def outside(shape, x):
-    """Signed distance of x from the body, for any kind except ellipsoids."""
+    """Signed distance of x from the body, positive outside; not for ellipsoids."""
     kind, side, a, b, _ = shape
     z = 0.0 * x[0]
     if kind == PLANE:
@@ -116,13 +116,13 @@ def outside(shape, x):
 
 @kernel
 def polar(shape, n):
-    """Whether a point with this normal is where the first chart of a sphere or an ellipsoid comes to its end."""
+    """Whether a point with normal n is outside the first chart of a sphere or an ellipsoid."""
     return shape[0] in (SPHERE, ELLIPSOID) and (n[2].real > POLAR or n[2].real < -POLAR)
 
 
 @kernel
 def turned_axes(x):
-    """Components of the second chart: its poles are on x."""
+    """Components in the second chart's axes, whose poles are on x."""
     return (x[1], x[2], x[0])
 
 
@@ -133,10 +133,10 @@ def turned_back(x):
 
 @sweep
 def chart_axis(shape, x, n, second):
-    """The chart's x axis at x, and the torsion: t with `dx·y = t·s` along the tangent vector s, y = n × x.
+    """The chart's x axis at the point x, and its torsion t: `dx·y = t·s` along the tangent vector s, y = n × x.
 
-    The x axis follows the longitude, on a plane it is the frame's. second: of a sphere or an ellipsoid the chart whose
-    poles are on x.
+    The x axis is along increasing longitude; on a plane, the frame's. second: the chart with poles on x, of a sphere
+    or an ellipsoid.
     """
     kind, _, a, b, c = shape
     z = 0.0 * x[0]
@@ -156,7 +156,7 @@ def chart_axis(shape, x, n, second):
 
 @sweep
 def meridian(a, b, x, n):
-    """`chart_axis` where longitudes are those of (x/a, y/b) about z."""
+    """`chart_axis` for the longitude of (x/a, y/b) about z."""
     z = 0.0 * x[0]
     X, Y = x[0] / a, x[1] / b
     rho = np.sqrt(X * X + Y * Y)
@@ -164,5 +164,5 @@ def meridian(a, b, x, n):
     along = (-a * S, b * C, z)
     size = length(along)
     axis = scale(1.0 / size, along)
-    rate = dot(cross(n, axis), (-a * C, -b * S, z)) / size    # y·dx by longitude
+    rate = dot(cross(n, axis), (-a * C, -b * S, z)) / size    # y·dx per longitude
     return axis, scale(rate / rho, (-S / a, C / b, z))

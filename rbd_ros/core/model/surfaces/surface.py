@@ -1,4 +1,4 @@
-"""Surfaces on links: plane, sphere, cylinder, ellipsoid and torus, declared; with their charts."""
+"""Declared surfaces on links (plane, point, sphere, cylinder, ellipsoid, torus) and their charts."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from .shapes import CYLINDER, ELLIPSOID, PLANE, SPHERE, TORUS, normal, polar
 
 
 class Chart(NamedTuple):
-    """A surface at u (Montana 1988), in the surface's frame.
+    """Geometry of a surface at u (Montana 1988), in the surface's frame.
 
-    `point` c(u) (3,); `axes` (3, 3): columns x along ∂c/∂u₁, y = z × x, and z out of the body; `metric` M (2, 2), with
-    `dc = [x y] M du`: diagonal, of an ellipsoid with unlike axes upper triangular; `curvature` K (2, 2), with
-    `dz = [x y] K M du`: positive where the body is convex; `torsion` T (2,), with `y·dx = T M du`.
+    `point` c(u) (3,); `axes` (3, 3): columns x along ∂c/∂u₁, y = z × x, and the outward normal z; `metric` M (2, 2),
+    with `dc = [x y] M du`: diagonal, upper triangular for an ellipsoid with different semi-axes; `curvature` K (2, 2),
+    with `dz = [x y] K M du`: positive for a convex body; `torsion` T (2,), with `y·dx = T M du`.
     """
 
     point: Array
@@ -55,22 +55,22 @@ class Surface:
 
     @property
     def shape(self) -> Shape:
-        """Kind, side and sizes, as kernels take them (`shapes`)."""
+        """Kind, side and sizes for kernels (`shapes`)."""
         return self.kind, -1.0 if self.inside else 1.0, *self.sizes
 
     def coordinates(self, point: ArrayLike) -> tuple[Array, int]:
-        """u (2,) of a point (3,) of the surface, in its frame, and the chart: 0, or 1 beyond its end."""
+        """Coordinates u (2,) of a point (3,) of the surface, in its frame, and the chart: 0, or 1 near poles."""
         x = tuple(finite(point, (3,), "point").tolist())
         second = bool(polar(self.shape, normal(self.shape, x)))
         return np.array(chart_coordinates(self.shape, x, second)), int(second)
 
     def chart(self, u: ArrayLike, index: int = 0) -> Chart:
-        """The surface at u (2,), with its forms.
+        """Geometry of the surface at u (2,).
 
-        u: on a plane (x, y); else the longitude about z (rad) and, of a cylinder the height (m), of a sphere the
-        latitude, of an ellipsoid that of the unit sphere that is stretched, of a torus the angle about the tube from
-        outside; the second one negative where the surface is touched from inside. index 1: the second chart of a sphere
-        or an ellipsoid, with poles on x instead of z.
+        u: on a plane (x, y); else the longitude about z (rad), and the height of a cylinder (m), the latitude of a
+        sphere, the latitude on the unit sphere whose scaling is the ellipsoid, or the angle about a torus's tube from
+        its outer side; u₂ changes sign for a surface touched from inside. index 1: the second chart of a sphere or an
+        ellipsoid, with poles on x instead of z.
         """
         u = finite(u, (2,), "u")
         if index not in (0, 1) or (index == 1 and self.kind not in (SPHERE, ELLIPSOID)):
@@ -80,10 +80,10 @@ class Surface:
 
 @dataclass(frozen=True, eq=False)
 class Plane(Surface):
-    """The plane z = 0 of a frame on a link, endless; the body is below it. frame as in `LoopClosure`.
+    """The infinite plane z = 0 of a frame on a link; the body is below it. frame as in `LoopClosure`.
 
-    size (2,): edge lengths (m) along x and y of a rectangle about the frame's origin: what is beside it does not touch
-    in a `UnilateralContact`; constraints take the plane as endless.
+    size (2,): edge lengths (m) along x and y of a rectangle about the frame's origin, which bounds the plane in a
+    `UnilateralContact` or `CompliantContact`; constraints take the plane as infinite.
 
         >>> floor = rbd.Plane("world")
         >>> rbd.UnilateralContact(floor, rbd.Sphere("ball", 0.1), friction=0.5).friction
@@ -105,7 +105,7 @@ class Plane(Surface):
 
 @dataclass(frozen=True, eq=False)
 class Point(Surface):
-    """A point of a link, at its frame's origin, that touches planes: a corner, a tip. A sphere without radius.
+    """A point of a link, at the frame's origin, for contact with planes: a corner, a tip. A sphere of radius zero.
 
         >>> rbd.Point("foot").link
         'foot'
@@ -130,7 +130,7 @@ class Point(Surface):
 
 @dataclass(frozen=True, eq=False)
 class Sphere(Surface):
-    """A sphere of this radius (m) about the frame's origin; inside: a hollow one, touched from inside.
+    """A sphere of this radius (m) about the frame's origin; inside: hollow, touched from inside.
 
         >>> rbd.Sphere("ball", 0.1).radius
         0.1
@@ -153,10 +153,10 @@ class Sphere(Surface):
 
 @dataclass(frozen=True, eq=False)
 class Cylinder(Sphere):
-    """The round side of a cylinder of this radius (m) about the frame's z axis, endless; inside: a pipe.
+    """The lateral surface of an infinite cylinder of this radius (m) about the frame's z axis; inside: a pipe.
 
-    On a plane it touches along a line: contact is in the middle, the frame's origin, and its axis has to be held
-    parallel to the plane by other joints or constraints (`LoopClosure` with axes ["ry"] of a frame with x along it).
+    On a plane the contact line is represented by its point next to the frame's origin; other joints or constraints must
+    keep the axis parallel to the plane (`LoopClosure` with axes ["ry"] of a frame with x along the axis).
 
         >>> rbd.Cylinder("wheel", 0.1).radius
         0.1
@@ -167,7 +167,7 @@ class Cylinder(Sphere):
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(Surface):
-    """An ellipsoid with these three semi-axes (m) along the frame's axes; inside: a hollow one.
+    """An ellipsoid with these three semi-axes (m) along the frame's axes; inside: hollow.
 
         >>> rbd.Ellipsoid("egg", (0.1, 0.1, 0.2)).sizes
         (0.1, 0.1, 0.2)
@@ -193,8 +193,8 @@ class Ellipsoid(Surface):
 
 @dataclass(frozen=True, eq=False)
 class Torus(Surface):
-    """A ring: a tube of minor_radius (m) about the circle of major_radius in the frame's x, y plane, the larger of the
-    two; inside: touched from inside the tube.
+    """A torus: a tube of minor_radius (m) about the circle of major_radius (m), the larger of the two, in the frame's
+    x, y plane; inside: touched from inside the tube.
 
         >>> rbd.Torus("tyre", major_radius=0.3, minor_radius=0.05).minor_radius
         0.05

@@ -18,9 +18,9 @@ from .surface import Plane, Point
 class UnilateralContact(Contact):
     """Unilateral contact of two surfaces with Coulomb friction, for `Simulator`.
 
-    first, second: surfaces as in `RollingContact`; of a `Plane` with a size only points and spheres above it touch.
-    friction: coefficient µ, of rest and of sliding alike. restitution: of an impact, 0 … 1 (Newton's: the speed after
-    it over that before, along the normal), less where friction would let an impact add energy.
+    first, second: surfaces as in `RollingContact`; on a `Plane` with a size, only points and spheres above it touch.
+    friction: coefficient µ, static and kinetic. restitution: Newton's coefficient, 0 … 1, the ratio of normal speeds
+    after and before an impact; reduced where an impact with friction would add energy.
 
         >>> lands = rbd.UnilateralContact(rbd.Plane("world"), rbd.Sphere("ball", 0.1), friction=0.4, restitution=0.2)
         >>> lands.friction
@@ -36,17 +36,17 @@ class UnilateralContact(Contact):
         if not isinstance(self.name, str):
             raise RbdError(f"contact: name is {shown(self.name)}, expected a text")
         named = f" '{self.name}'" if self.name else ""
-        what = f"contact{named} of the {self.first} and the {self.second}"
-        for what_of, most in (("friction", np.inf), ("restitution", 1.0)):
-            value = float(finite(getattr(self, what_of), (), f"{what_of} of the {what}"))
-            if not 0.0 <= value <= most:
-                raise RbdError(f"{what}: {what_of} is {value:g}, expected "
-                               + ("a number of 0 … 1" if most == 1.0 else "a coefficient that is not negative"))
-            object.__setattr__(self, what_of, value)
+        label = f"contact{named} of the {self.first} and the {self.second}"
+        for coefficient, upper in (("friction", np.inf), ("restitution", 1.0)):
+            value = float(finite(getattr(self, coefficient), (), f"{coefficient} of the {label}"))
+            if not 0.0 <= value <= upper:
+                raise RbdError(f"{label}: {coefficient} is {value:g}, expected "
+                               + ("a number of 0 … 1" if upper == 1.0 else "a coefficient that is not negative"))
+            object.__setattr__(self, coefficient, value)
         if isinstance(self.first, Plane) and self.first.size is not None and self.second.kind != SPHERE:
-            raise RbdError(f"{what}: on a plane with a size only points and spheres touch")
+            raise RbdError(f"{label}: on a plane with a size only points and spheres touch")
         if isinstance(self.second, Plane) and self.second.size is not None:
-            raise RbdError(f"{what}: name the plane first")
+            raise RbdError(f"{label}: name the plane first")
 
     def rows(self) -> tuple[str, ...]:
         """A name per row."""
@@ -55,10 +55,10 @@ class UnilateralContact(Contact):
 
 def box_contacts(plane: Plane, link: str, size: ArrayLike, *, frame: Frame = None, friction: float = 0.0,
                  restitution: float = 0.0, name: str = "") -> tuple[UnilateralContact, ...]:
-    """The contacts of a box's eight corners with a plane: `UnilateralContact`s of points, for `Simulator`.
+    """Unilateral contacts of a box's eight corners with a plane, for `Simulator`.
 
-    link: which carries the box of this size (3,), m, edge lengths along the axes of its frame, about its origin. name:
-    of the contacts, with `/0` … `/7` behind it; by default the link's.
+    link: the link with the box; size (3,): edge lengths (m) along the axes of `frame`, about its origin. name: prefix
+    of the contacts' names `name/0` … `name/7`; by default the link's name.
 
         >>> corners = rbd.box_contacts(rbd.Plane("world"), "box", (0.2, 0.3, 0.1), friction=0.4)
         >>> len(corners)
