@@ -117,7 +117,7 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, law, rubs, o
                         accelerations[c] = acc[s * nv + c]
             inverse_dynamics_recursion(model, x, 0, rates, accelerations, 0, load, 0, U, change)
             for c in range(nv):
-                rest[c] = change[c].imag / STEP
+                rest[c] = change[c].imag / STEP + 0.0 * change[c].real    # not finite where efforts are not
                 if rubbed:
                     rest[c] += friction[r, s, c]
             if inverse:
