@@ -1,7 +1,7 @@
 """Specialized functions with parameters: Jacobians of links, dynamics for masks, orders of derivatives.
 
-Such code is asked for by name and parameters, `"jacobian:tool0:world"`, `"hybrid_dynamics:joint1,joint3"`,
-`"inverse_dynamics_time_derivatives:3"`; a call has them as arguments.
+`specialize` takes such functions as text with parameters, `"jacobian:tool0:world"`, `"hybrid_dynamics:joint1,joint3"`,
+`"inverse_dynamics_time_derivatives:3"`; calls have the parameters as arguments.
 """
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from .functions import FUNCTIONS, Function, thirds
 from .plain import Plain
 from .program import Symbols, symbols
 
-Parameters = tuple[Any, ...]    # that can be keys
+Parameters = tuple[Any, ...]    # hashable
 
 
 class Family(NamedTuple):
-    """Functions that differ by parameters.
+    """A family of functions by parameters.
 
-    of_call(model, *inputs): the arrays and the parameters of a call; of_text(model, text): parameters as text;
-    function(model, parameters); call(model, arrays, parameters): by the ordinary kernels.
+    of_call(model, *inputs): arrays and parameters of a call; of_text(model, text): parameters from text;
+    function(model, parameters): the function; call(model, arrays, parameters): result of the ordinary kernels.
     """
 
     of_call: Callable[..., tuple[tuple[Any, ...], Parameters]]
@@ -76,12 +76,12 @@ def _mask_of_text(model: RobotModel, text: str) -> Parameters:
 
 
 def _mask(parameters: Parameters) -> NDArray[np.bool_]:
-    """Of its bytes, which are quicker to make than what else could be a key."""
+    """The mask from its bytes, which serve as a fast key."""
     return np.frombuffer(parameters[0], dtype=np.bool_)
 
 
 def _text_of_mask(model: RobotModel, parameters: Parameters) -> str:
-    return ",".join(name for name, given in zip(model.velocity_names, _mask(parameters), strict=True) if given)
+    return ",".join(name for name, is_set in zip(model.velocity_names, _mask(parameters), strict=True) if is_set)
 
 
 def _hybrid_of(model: RobotModel, parameters: Parameters) -> Function:
@@ -119,11 +119,11 @@ def _inverse_series_of(model: RobotModel, parameters: Parameters) -> Function:
     def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
         q, nv = x[0], len(x[1])
         if top <= 2 and not plain(has_varying)(B):
-            found = symbols([0.0] * 3 * nv).reshape(3, nv)
-            plain(second_order_recursion)(B, q, 0, (*x[1:], *[symbols([0.0] * nv)] * (2 - top)), (0, 0, 0, 0), W, found)
-            out[:] = found.reshape(-1)[:len(out)]
+            tau = symbols([0.0] * 3 * nv).reshape(3, nv)
+            plain(second_order_recursion)(B, q, 0, (*x[1:], *[symbols([0.0] * nv)] * (2 - top)), (0, 0, 0, 0), W, tau)
+            out[:] = tau.reshape(-1)[:len(out)]
             return True
-        rates = symbols([rate / factorial(m) for m, each in enumerate(x[1:]) for rate in each])
+        rates = symbols([rate / factorial(m) for m, derivative in enumerate(x[1:]) for rate in derivative])
         W = symbols([0.0] * plain(workspace_size)(B, top))
         plain(taylor_start)(B, q, 0, rates, top, W)
         for m in range(top + 1):
@@ -149,19 +149,19 @@ def _forward_series_of(model: RobotModel, parameters: Parameters) -> Function:
         series = symbols([0.0] * plain(workspace_size)(B, top))
         plain(taylor_start)(B, q, 0, rates, top, series)
         for m in range(top + 1):
-            below, found = symbols([0.0] * nv), symbols([0.0] * nv)
+            below, a = symbols([0.0] * nv), symbols([0.0] * nv)
             plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
-            rest = symbols(x[2 + m] / float(factorial(m)) - below)
+            residual = symbols(x[2 + m] / float(factorial(m)) - below)
             if B[SHARED] > 0.0:
                 H = symbols([0.0] * nv * nv)
                 plain(mass_matrix_recursion)(B, q, 0, W, H, 0)
-                found = rest
-                if not plain(cholesky_solve)(H, nv, found):
+                a = residual
+                if not plain(cholesky_solve)(H, nv, a):
                     return False
-            elif plain(articulated_recursion)(still, q, 0, none[1], rest, 0, none, (W[:0], 0), W, found, found) != 0:
+            elif plain(articulated_recursion)(still, q, 0, none[1], residual, 0, none, (W[:0], 0), W, a, a) != 0:
                 return False
-            rates[(m + 1) * nv:(m + 2) * nv] = found / (m + 1.0)
-            out[m * nv:(m + 1) * nv] = float(factorial(m)) * found
+            rates[(m + 1) * nv:(m + 2) * nv] = a / (m + 1.0)
+            out[m * nv:(m + 1) * nv] = float(factorial(m)) * a
             if m < top:
                 plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
         return True
@@ -190,16 +190,16 @@ FAMILIES: dict[str, Family] = {
 
 
 def asked(model: RobotModel, text: str) -> tuple[str, Parameters, Function]:
-    """The name, parameters and function of `"name"` or `"name:parameters"`; `RbdError` for what is unknown."""
-    name, _, rest = text.partition(":") if isinstance(text, str) else (text, "", "")
+    """Name, parameters and function of `"name"` or `"name:parameters"`; `RbdError` for unknown ones."""
+    name, _, parameter_text = text.partition(":") if isinstance(text, str) else (text, "", "")
     if name in FAMILIES:
-        parameters = FAMILIES[name].of_text(model, rest)
+        parameters = FAMILIES[name].of_text(model, parameter_text)
         return name, parameters, FAMILIES[name].function(model, parameters)
-    if name not in FUNCTIONS or rest:
+    if name not in FUNCTIONS or parameter_text:
         raise unknown_name("function", text, [*FUNCTIONS, *FAMILIES])
     return name, (), FUNCTIONS[name]
 
 
 def label(model: RobotModel, name: str, parameters: Parameters) -> str:
-    """The text of a function and its parameters, as `asked` takes it."""
+    """Text of a function and its parameters, in the format of `asked`."""
     return f"{name}:{FAMILIES[name].text(model, parameters)}" if name in FAMILIES else name

@@ -1,4 +1,4 @@
-"""Code of a specialized model, made or loaded at the first call of a function, for one state and for batches."""
+"""Code of a specialized model: compiled or loaded at the first call of a function, for one state and for batches."""
 from __future__ import annotations
 
 import sys
@@ -24,18 +24,18 @@ from .one_state import LONGEST, way_of
 from .program import NoProgram, Program
 
 Array = NDArray[np.float64]
-SLOW = 10_000     # operations: to translate more takes about a second
-VARIANTS = 100    # of one function, by its parameters
-REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # what looking at parameters raises
+SLOW = 10_000     # operations: translation of more takes about a second
+VARIANTS = 100    # per function: number of parameter sets
+REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # errors of invalid parameters
 
 
 class OwnCode:
-    """Calls of a specialized model by function name: in `model._ways`, before those of the ordinary model."""
+    """Calls of a specialized model by function name, placed in `model._ways` before those of the ordinary model."""
 
     __slots__ = ("batch", "model", "ordinary", "threads")
 
     def __init__(self, model: RobotModel, ordinary: RobotModel, threads: int) -> None:
-        """ordinary: the same robot without code of its own."""
+        """ordinary: the same robot without specialized code."""
         self.model, self.ordinary, self.threads = model, ordinary, threads
         self.batch = {name: Calls(self, name) for name in (*FUNCTIONS, *FAMILIES)}
         model._ways.extend([None] * len(NUMBERS))
@@ -45,15 +45,15 @@ class OwnCode:
             self.put(name, self.batch[name].one_state())
 
     def put(self, name: str, single: Callable[..., Any]) -> None:
-        """Let calls of one state go this way first, then those of batches theirs, all others the ordinary one."""
+        """Set the order of calls: specialized for one state, specialized for batches, ordinary."""
         self.model._ways[NUMBERS[name]] = single, self.batch[name], partial(DOORS[name], self.ordinary)
 
     def is_kept(self, name: str) -> bool:
-        """Whether the code of this function, without parameters, for batches, is loaded or on disk."""
+        """Whether the batch code of this function without parameters is loaded or on disk."""
         return is_kept(self.batch[name]._key(()))
 
     def make(self, text: str) -> None:
-        """Make or load the code of `"name"` or `"name:parameters"`, for one state and for batches, from one program."""
+        """Compile or load the code of `"name"` or `"name:parameters"`, for one state and for batches."""
         name, parameters, function = asked(self.model, text)
         calls = self.batch[name]
         program = cache(partial(calls.program, parameters, function))
@@ -62,7 +62,7 @@ class OwnCode:
 
 
 class _Batch:
-    """The code of one function for many states and how it is called."""
+    """Batch code of one function."""
 
     def __init__(self, model: RobotModel, key: str, function: Function, program: Callable[[], Program]) -> None:
         self._shapes = function.shapes(model)
@@ -72,19 +72,19 @@ class _Batch:
         self.operations = self._code.operations
 
     def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
-        """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
-        # kernels take what one can write to
-        given = [x if x.flags.c_contiguous and x.flags.behaved else np.require(x, requirements=["C", "A", "W"])
-                 for x in arrays]
-        out, good = many_states(self._code, given, self._sizes, threads)
+        """The result, by `ordinary` for states outside the code's domain; None if that refuses a state."""
+        # kernels need writable arrays
+        contiguous = [x if x.flags.c_contiguous and x.flags.behaved else np.require(x, requirements=["C", "A", "W"])
+                      for x in arrays]
+        out, good = many_states(self._code, contiguous, self._sizes, threads)
         if not good.all():
-            left = np.flatnonzero(~good)
+            outside = np.flatnonzero(~good)
             try:
-                self._put(out, left, ordinary([x[left] for x in given]))
+                self._put(out, outside, ordinary([x[outside] for x in contiguous]))
             except SingularMassMatrix as error:
-                self._put(out, left, error.result)
-                raise error.of_rows(left, self._made(out)) from None
-            except RbdError:    # which it names, of the whole batch
+                self._put(out, outside, error.result)
+                raise error.of_rows(outside, self._made(out)) from None
+            except RbdError:    # the caller raises it for the whole batch
                 return None
         return self._made(out)
 
@@ -101,21 +101,21 @@ class _Batch:
 
 
 class Calls:
-    """Calls of one function: its result, None if the ordinary kernels have to compute it."""
+    """Calls of one function; return None if the ordinary kernels must compute the result."""
 
     def __init__(self, own: OwnCode, name: str) -> None:
         self._own, self._name, self._family = own, name, FAMILIES.get(name)
         self._singles: dict[Parameters, Callable[..., Any]] = {}
         self._batches: dict[Parameters, _Batch | None] = {}
         self._said: set[str] = set()
-        self.made: dict[Parameters, int | str] = {}    # operations by parameters; or why there is no code
+        self.made: dict[Parameters, int | str] = {}    # operations by parameters, or the reason for no code
 
     def first_state(self, *inputs: Any) -> Any:
-        """The first call of one state, of a function without parameters."""
+        """First call with one state of a function without parameters."""
         return self._first_state(inputs, ())
 
     def one_state(self) -> Callable[..., Any]:
-        """What calls of one state run, where there are parameters."""
+        """Function for calls with one state of a function with parameters."""
         singles, of_call, model = self._singles, FAMILIES[self._name].of_call, self._own.model
 
         def call(*inputs: Any) -> Any:
@@ -138,13 +138,13 @@ class Calls:
         return self.make_single(parameters, function, partial(self.program, parameters, function))(*arrays)
 
     def __call__(self, *inputs: Any) -> Any:
-        """A call of a batch."""
+        """Call with a batch."""
         if getattr(inputs[0], "ndim", 0) != 2:
             return None
-        found = self._parted(inputs)
-        if found is None or not self._many(found[0]):
+        call = self._parted(inputs)
+        if call is None or not self._many(call[0]):
             return None
-        arrays, parameters = found
+        arrays, parameters = call
         if parameters in self._batches:
             code = self._batches[parameters]
         else:
@@ -158,7 +158,7 @@ class Calls:
             PUBLIC[self._name](ordinary, *x) if self._family is None else self._family.call(ordinary, x, parameters)))
 
     def _parted(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Parameters] | None:
-        """Arrays and parameters of a call; None if invalid."""
+        """Arrays and parameters of a call; None if unsuited."""
         if self._family is None:
             return inputs, ()
         try:
@@ -173,31 +173,31 @@ class Calls:
         return FUNCTIONS[self._name] if family is None else family.function(self._own.model, parameters)
 
     def _many(self, arrays: Sequence[Any]) -> bool:
-        """Whether the inputs are a batch of states of the model, of equal size and of types that the code takes."""
+        """Whether the inputs are arrays of a batch of states, of equal length and suitable types."""
         columns = [self._own.model.nq, *[self._own.model.nv] * (len(arrays) - 1)]
         return all(isinstance(x, np.ndarray) and x.dtype == np.float64 and x.shape == (len(arrays[0]), size)
                    for x, size in zip(arrays, columns, strict=True))
 
     def program(self, parameters: Parameters, function: Function) -> Program:
-        """The program of the code."""
-        model, what = self._own.model, label(self._own.model, self._name, parameters)
-        program = recorded(model, what, function)
+        """The traced program; `NoProgram` if there is none."""
+        model, text = self._own.model, label(self._own.model, self._name, parameters)
+        program = recorded(model, text, function)
         if program.operations > SLOW and sys.stderr is not None and sys.stderr.isatty():
-            print(f"rbd_ros: making code of {what} for '{model.name}' (once): {program.operations:,} operations …",
+            print(f"rbd_ros: making code of {text} for '{model.name}' (once): {program.operations:,} operations …",
                   file=sys.stderr, flush=True)
         return program
 
     def make_single(self, parameters: Parameters, function: Function, program: Callable[[], Program]
                     ) -> Callable[..., Any]:
-        """Make or load the code for one state, a function of its arrays; without a program, as `make_batch`."""
+        """Compile or load the code for one state, a function of its arrays; without a program as `make_batch`."""
         model = self._own.model
 
         def short() -> Program:
-            found = program()
-            if found.operations > LONGEST:
-                raise NoProgram(f"{label(model, self._name, parameters)}: {found.operations:,} operations, for one "
+            traced = program()
+            if traced.operations > LONGEST:
+                raise NoProgram(f"{label(model, self._name, parameters)}: {traced.operations:,} operations, for one "
                                 f"state more than {LONGEST:,}")
-            return found
+            return traced
 
         sizes = [model.nq if kind == "q" else model.nv for kind in function.inputs]
         call: Callable[..., Any] = _nothing
@@ -215,7 +215,7 @@ class Calls:
 
     def make_batch(self, parameters: Parameters, function: Function, program: Callable[[], Program]
                    ) -> _Batch | None:
-        """Make or load the code for batches; without a program, which is said once, the ordinary kernels compute."""
+        """Compile or load the code for batches; None without a program, with a single warning."""
         if len(self._batches) >= VARIANTS:
             return None
         code = None
@@ -228,8 +228,8 @@ class Calls:
         return code
 
     def _key(self, parameters: Parameters) -> str:
-        """Of all that the code depends on: parameters as they are, whose text may stand for others, too (a joint named
-        "a,b"). They name links, so which ones these are belongs to it.
+        """Key of all dependencies of the code: parameters themselves, as their text may be ambiguous (a joint "a,b"),
+        and the names of links to which they refer.
         """
         model = self._own.model
         names = model.body_names if self._family else ()
@@ -243,4 +243,4 @@ class Calls:
 
 
 def _nothing(*_: Any) -> None:
-    """The way of functions without code for one state."""
+    """Call of functions without code for one state."""
