@@ -1,7 +1,7 @@
-"""The flatness map of one state in one call, where all springs are series elastic, without damping: from a reference to
-the efforts of the links, the motion of the motors and their command (`actuation/motor_reference.py` has the formulas).
+"""Flatness map of one state in one call, for undamped series elastic springs: from a reference to link efforts, motion
+of the motors and motor command (formulas: `actuation/motor_reference.py`).
 
-A law is a record F of numbers: scalars, then rows of one number per joint.
+The law is a record F of numbers: scalars, then rows of one number per joint.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..compiled.exact import exact
 from ..model.block import all_finite, size_v
 from ..model.configuration import positions_valid
 
-FEEDBACK, RUBS, SMOOTHING, SCALARS = range(4)    # PD of the motors; friction of the links, and its smoothing
+FEEDBACK, RUBS, SMOOTHING, SCALARS = range(4)    # PD of the motors on; friction of the links on, its smoothing
 (DAMPING, COULOMB, ELASTIC, LIMIT, REACH, INERTIA, MOTOR_DAMPING, MOTOR_COULOMB, BREAKAWAY, STRIBECK, WIDTH, KP, KD,
  ROWS) = range(14)
 # rows of the result: link-side efforts and their derivatives; the motors; stiffness of the springs; the command
@@ -40,17 +40,17 @@ def friction_rows(F, n, i, v, a, jerk, out):
 
 @exact
 def motor_friction(F, n, i, v):
-    """d v + g(v) tanh(v/s)."""
-    at = SCALARS + i
-    c = F[at + MOTOR_COULOMB * n]
-    extra = F[at + BREAKAWAY * n] - c
-    ratio = v / F[at + STRIBECK * n]
-    return F[at + MOTOR_DAMPING * n] * v + (c + extra * np.exp(-ratio * ratio)) * np.tanh(v / F[at + WIDTH * n])
+    """Friction effort d v + g(v) tanh(v/s) of motor i."""
+    offset = SCALARS + i
+    c = F[offset + MOTOR_COULOMB * n]
+    extra = F[offset + BREAKAWAY * n] - c
+    ratio = v / F[offset + STRIBECK * n]
+    return F[offset + MOTOR_DAMPING * n] * v + (c + extra * np.exp(-ratio * ratio)) * np.tanh(v / F[offset + WIDTH * n])
 
 
 @exact
 def motor_motion(F, n, i, c, r, out):
-    """The motor of joint i; whether its spring bears the torque."""
+    """Motion of motor i into out; whether its spring can transmit the torque."""
     tau = out[TAU, i]
     out[STIFFNESS, i] = np.inf
     for row in range(3):
@@ -93,7 +93,7 @@ def flat(B, F, c, r, measured, share, W, out):
              "float64[::1], float64[:, ::1])")
 def flat_entry(B, F, c, r, measured, share, W, out):
     """out (`RESULTS`, nv) for the reference r (5, nv), q, v, a, jerk, snap, and position and velocity of the motors as
-    measured (2, nv). c: coefficients of the springs by joint; share: of the PD. False where the input is not what the
-    model takes, a spring does not bear its torque, or the efforts are not finite.
+    measured (2, nv). c: coefficients of the springs by joint; share: weight of the PD. False for invalid input, for a
+    torque beyond a spring's range, and for efforts that are not finite.
     """
     return flat(B, F, c, r, measured, share, W, out)
