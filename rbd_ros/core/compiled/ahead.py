@@ -23,18 +23,18 @@ from typing import Any, NamedTuple
 from .cache import dependencies, is_writable, prune
 from .entry import ENTRIES, Entry
 
-_Compiled = tuple[tuple[str, str], float]    # module and name of an entry, s it took
+_Compiled = tuple[tuple[str, str], float]    # module and name of an entry, seconds of compilation
 
 
 class _Job(NamedTuple):
-    """Entries of one module, which share much of their code, and the files that they depend on."""
+    """Entries of one module, which share code, and their source files."""
 
     entries: tuple[Entry, ...]
     sources: frozenset[Path]
 
 
 class _Helper(NamedTuple):
-    """A worker process, and the files that it has compiled from."""
+    """A worker process, and the source files of its compiled entries."""
 
     pool: ProcessPoolExecutor
     sources: set[Path]
@@ -43,9 +43,8 @@ class _Helper(NamedTuple):
 def compile_all(report: Callable[[str], None] | None = None) -> float:
     """Compile every entry point that is not in the cache yet, on all cores; returns the seconds it took.
 
-    report: called with a line per entry point. The main module of a program that calls this is imported by its
-    helpers, so what it does belongs under `if __name__ == "__main__"`; otherwise, and where helpers cannot be started
-    or end early, this process compiles what is left.
+    report: called with a line per entry point. Worker processes import the main module of the calling program: protect
+    its statements by `if __name__ == "__main__"`. Without workers, or after their early end, this process compiles.
 
         >>> seconds = rbd.compile_all()    # doctest: +SKIP
     """
@@ -57,23 +56,23 @@ def compile_all(report: Callable[[str], None] | None = None) -> float:
             if report is not None:
                 report(f"[{count}/{len(missing)}] {item.name} ({seconds:.1f} s)")
     for item in ENTRIES:
-        item.compile()    # from the cache by now
+        item.compile()    # now from the cache
     prune()
     return time.perf_counter() - start
 
 
 def know_all() -> None:
-    """Import every module of the library, so that all entry points are known."""
+    """Import every module of the library, to register all entry points."""
     folder, package = Path(__file__).parents[1], __package__.rpartition(".")[0]
     for module in pkgutil.walk_packages([str(folder)], f"{package}."):
         importlib.import_module(module.name)
 
 
 def _compiled(entries: Iterable[Entry]) -> Generator[tuple[Entry, float], None, None]:
-    """Each entry when it is compiled, with the seconds that took; closing it ends the processes that do it."""
+    """Compiled entries in order of completion, with seconds; closing the generator ends its processes."""
     left = {(item.module, item.name): item for item in entries}
-    if len(left) > 1 and _cores() > 1 and is_writable():    # otherwise nothing would come back
-        # where no process can be started, or the system has no semaphores, for which Python raises the last two
+    if len(left) > 1 and _cores() > 1 and is_writable():    # workers return code through the cache
+        # no processes, or a system without semaphores (the last two)
         with contextlib.suppress(BrokenProcessPool, OSError, ImportError, NotImplementedError):
             for key, seconds in _by_helpers(list(left.values())):
                 yield left.pop(key), seconds
@@ -103,8 +102,8 @@ def _by_helpers(entries: list[Entry]) -> Generator[_Compiled, None, None]:
                     compiled = done.result()
                     _give(helper, helpers, jobs, at_work)
                     yield from compiled
-    except BaseException:    # an interrupt above all: nobody waits for what they do
-        for helper in helpers:    # there is no public way to their processes
+    except BaseException:    # mainly interrupts: end the workers
+        for helper in helpers:    # no public access to their processes
             for process in list((getattr(helper.pool, "_processes", None) or {}).values()):
                 process.terminate()
         raise
@@ -127,8 +126,8 @@ def _end_with_parent() -> None:
 def _give(helper: _Helper, helpers: list[_Helper], jobs: list[_Job], at_work: dict[Any, _Helper]) -> None:
     """Give a job to an idle worker, if any is left.
 
-    Every process compiles for itself all that its jobs call. So it is the one that has most source in common with what
-    this helper compiled, and least with what the others did.
+    Each process compiles all callees of its jobs: choose the job with most sources in common with this helper's, and
+    fewest with those of others.
     """
     others = set().union(*(other.sources for other in helpers if other is not helper))
     if jobs:
@@ -139,7 +138,7 @@ def _give(helper: _Helper, helpers: list[_Helper], jobs: list[_Job], at_work: di
 
 
 def _jobs(entries: Iterable[Entry]) -> list[_Job]:
-    """The entries by module, those with the most source first, as they take longest."""
+    """The entries by module, those with the most source, the slowest, first."""
     modules: dict[str, list[Entry]] = {}
     for item in entries:
         modules.setdefault(item.module, []).append(item)
@@ -172,8 +171,8 @@ def _compile_job(keys: list[tuple[str, str]]) -> list[_Compiled]:
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
     importlib.import_module(keys[0][0])
-    known = {(item.module, item.name): item for item in ENTRIES}
-    return [(key, _compile(known[key])) for key in keys]
+    by_key = {(item.module, item.name): item for item in ENTRIES}
+    return [(key, _compile(by_key[key])) for key in keys]
 
 
 def _compile(item: Entry) -> float:

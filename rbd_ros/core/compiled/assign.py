@@ -1,7 +1,7 @@
 """Assigning arrays in kernels.
 
-What numba makes of `to[:] = x` names both shapes where they differ: code for texts, a second of compilation for each
-pair of dimensions. Here nothing is checked: callers see to it that `to` is at least as large as x.
+numba's `to[:] = x` has an error message with both shapes, which costs a second of compilation per pair of dimensions.
+These functions check nothing: `to` must be at least as large as x.
 """
 from __future__ import annotations
 

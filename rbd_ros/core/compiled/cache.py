@@ -1,11 +1,10 @@
 """Cache of compiled kernels, by content and machine, shared by all checkouts and installations.
 
-numba keys its own cache by the path of the source file, and does not notice a change in a callee of another file.
-Here the machine code of an entry lies in a folder named after its module and keyed by a hash of the sources that the
-module imports, itself included, of Python, of numba and of the processor. So two checkouts with the same sources share
-it, another processor that mounts the same home does not, and a change reaches what it must and nothing else.
-
-Who can write machine code into the cache runs code as its user: `is_own` is asked before anything is loaded or kept.
+numba's cache is keyed by the path of the source file, and ignores changes in callees of other files. Here the machine
+code of an entry is in a folder named after its module and a hash of the sources that the module imports, itself
+included, of Python, of numba and of the processor. Checkouts with equal sources share code, different processors with
+the same home do not, and a change invalidates exactly the dependent code. Writers of the cache can execute code as its
+user: `is_own` is checked before loading and storing.
 """
 from __future__ import annotations
 
@@ -53,14 +52,14 @@ def key_of_core() -> str:
 
 def dependencies(path: Path) -> list[Path]:
     """The files of the core that a file of it imports, directly or not, and the file itself; sorted."""
-    found: set[Path] = set()
+    files: set[Path] = set()
     waiting = [path]
     while waiting:
         file = waiting.pop()
-        if file not in found:
-            found.add(file)
+        if file not in files:
+            files.add(file)
             waiting += _imports(file)
-    return sorted(found)
+    return sorted(files)
 
 
 @functools.cache
@@ -85,14 +84,14 @@ def _text(path: Path) -> str:
 
 @functools.cache
 def _imports(path: Path) -> tuple[Path, ...]:
-    """Files of the core that a file of it imports by a relative import, which is how the core imports itself."""
-    found = []
+    """Files of the core that a file imports by relative imports, the only kind within the core."""
+    files = []
     for dots, module, names in _IMPORT.findall(_text(path)):
         base = path.parents[len(dots) - 1]
         parts = module.split(".") if module else []
-        for name in re.findall(r"\w+", names):    # a name may be a module itself
-            found.append(_file(base, [*parts, name]) or _file(base, parts))
-    return tuple(file for file in found if file is not None and file.is_relative_to(_CORE))
+        for name in re.findall(r"\w+", names):    # the name may be a module
+            files.append(_file(base, [*parts, name]) or _file(base, parts))
+    return tuple(file for file in files if file is not None and file.is_relative_to(_CORE))
 
 
 def _file(base: Path, parts: list[str]) -> Any:
@@ -101,7 +100,7 @@ def _file(base: Path, parts: list[str]) -> Any:
 
 
 def is_writable() -> bool:
-    """Whether anything can be kept, and so come back from another process."""
+    """Whether code can be stored, for other processes."""
     root = cache_directory()
     try:
         if not prepare(root):
@@ -113,51 +112,51 @@ def is_writable() -> bool:
 
 
 def prepare(folder: Path) -> bool:
-    """Make a folder of the cache, for its user alone, if there is none; whether it is his. Raises `OSError`."""
+    """Create a folder of the cache, private to the user, if missing; whether it is private. Raises `OSError`."""
     root = cache_directory()
     root.parent.mkdir(parents=True, exist_ok=True)
-    for each in _down_to(folder):
-        each.mkdir(mode=0o700, exist_ok=True)
+    for path in _down_to(folder):
+        path.mkdir(mode=0o700, exist_ok=True)
     return is_own(folder)
 
 
-_OWN: dict[Path, bool] = {}    # folders that have been looked at; whoever can change them now is this user, or root
+_OWN: dict[Path, bool] = {}    # checked folders; only this user and root can change them since
 
 
 def is_own(folder: Path) -> bool:
-    """Whether nobody but this user and root can have written a folder of the cache, and what is in it; warns if not."""
+    """Whether only this user and root can write a folder of the cache and its files; warns otherwise."""
     root = cache_directory()
-    if folder != root and not is_own(root):    # which has been said
+    if folder != root and not is_own(root):    # already warned
         return False
     if folder not in _OWN:
         within: list[Path] = []
         with contextlib.suppress(OSError):
             within = list(folder.iterdir())
-        open_to = folder.stat().st_mode if within else 0    # who does not get in writes nothing in it
+        open_to = folder.stat().st_mode if within else 0    # no access to the folder, no writing in it
         why = next(filter(None, [*map(_written_by_others, _down_to(folder)),
                                  *(_written_by_others(file, open_to) for file in within)]), "")
         if why:
             warn(f"the cache of machine code is not used: {why}, so that it may hold code of others, which would run "
                  "as you. Delete it, or `chmod -R go-w` it if you trust what is there, or set RBD_CACHE_DIR to a "
                  "folder of your own")
-        elif not folder.is_dir():    # still to be made, perhaps by somebody else
+        elif not folder.is_dir():    # not yet created; another user could
             return True
         _OWN[folder] = not why
     return _OWN[folder]
 
 
 def _down_to(folder: Path) -> list[Path]:
-    """The folders of the cache on the way to one of them, itself included; one elsewhere is on its own."""
+    """Folders from the cache's root to `folder`, itself included; only `folder` if outside the cache."""
     root = cache_directory()
-    return [each for each in reversed((folder, *folder.parents)) if each.is_relative_to(root)] or [folder]
+    return [path for path in reversed((folder, *folder.parents)) if path.is_relative_to(root)] or [folder]
 
 
 def _written_by_others(path: Path, open_to: int = 0o011) -> str:
-    """Who else may write it, "" if nobody. open_to: mode of its folder, whose x lets group and others in."""
+    """Other users with write access, "" if none. open_to: mode of the folder, whose x bits give access."""
     try:
         status = path.stat()
     except OSError:
-        return ""    # nothing that could be loaded
+        return ""    # nothing to load
     if status.st_uid not in (os.geteuid(), 0):
         return f"'{path}' belongs to another user ({status.st_uid})"
     if status.st_mode & 0o002 and open_to & 0o001:
@@ -169,14 +168,14 @@ def _written_by_others(path: Path, open_to: int = 0o011) -> str:
 
 @functools.cache
 def _is_private(group: int) -> bool:
-    """Whether it is the group of this user alone, as distributions make one per user, of the same name."""
+    """Whether this user is the only member of the group, a user private group of the same name."""
     try:
         import grp
         import pwd
-        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+        user, entry = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except (ImportError, KeyError):
         return False
-    return group == user.pw_gid and found.gr_name == user.pw_name and not set(found.gr_mem) - {user.pw_name}
+    return group == user.pw_gid and entry.gr_name == user.pw_name and not set(entry.gr_mem) - {user.pw_name}
 
 
 def prune() -> None:
@@ -187,7 +186,7 @@ def prune() -> None:
     for folder in root.iterdir():
         if not folder.is_dir():
             continue
-        if re.fullmatch(r"[0-9a-f]{16}", folder.name):    # of a release that kept all modules in one folder
+        if re.fullmatch(r"[0-9a-f]{16}", folder.name):    # of an older release: one folder for all modules
             shutil.rmtree(folder, ignore_errors=True)
             continue
         versions = sorted((p for p in folder.iterdir() if re.fullmatch(r"[0-9a-f]{16}", p.name)),

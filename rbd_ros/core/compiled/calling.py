@@ -1,6 +1,6 @@
 """Machine code of entries, as an address for the extension `_door`, or as numba's dispatcher.
 
-Leans on the inside of numba as `numba_inside` does, whose table goes on here. Seen in numba 0.68.1.
+Uses internals of numba like `numba_inside`, whose table continues here. Tested with numba 0.68.1.
 
 | here | in numba | without it |
 |---|---|---|
@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from . import linking, numba_inside
-from .numba_import import numba    # first: it imports numba lightly
+from .numba_import import numba    # first: import of numba without optional packages
 from llvmlite import ir
 from numba.core import ccallback, sigutils
 from numba.extending import intrinsic
@@ -24,14 +24,14 @@ from numba.np.arrayobj import populate_array
 types: Any = numba.types
 
 CODES = {"float64": "d", "int64": "l", "int32": "i", "boolean": "?", "complex128": "D", "void": "v"}    # of `_door`
-AT_ADDRESS = "_at_address"    # ends the names of code that `_door` calls
+AT_ADDRESS = "_at_address"    # suffix of names of code for `_door`
 SLOW = numba.NumbaPerformanceWarning
 _WORDS = types.CPointer(types.int64)
 _WORD = ir.IntType(64)
 
 
 def _reader(kinds: tuple[Any, ...]) -> Any:
-    """A function within kernels: arguments of these types from words, as `_door` writes them."""
+    """A function for kernels: arguments of these types from the words of `_door`."""
     @intrinsic    # type: ignore[untyped-decorator]
     def arguments(typing_context: Any, words: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -84,7 +84,7 @@ def _without_result(words: Any) -> Any:
 
 
 def code_at_address(python: Callable[..., Any], signature: str, options: dict[str, Any], folder: Path | None) -> Any:
-    """What has the `address` of `int64_t f(int64_t *words)` (`double f(…)` for a float64): the function, compiled."""
+    """The compiled function as an object with `address`: `int64_t f(int64_t *words)`, `double f(…)` for a float64."""
     kinds, result = sigutils.normalize_signature(signature)
     template = _without_result if result is types.void else _with_result
     name = python.__name__ + AT_ADDRESS
@@ -101,15 +101,15 @@ def code_at_address(python: Callable[..., Any], signature: str, options: dict[st
 
 
 def _without_lock(options: dict[str, Any]) -> dict[str, Any]:
-    """The options without that of the interpreter's lock, which is the extension's."""
+    """The options without `nogil`: the extension handles the interpreter's lock."""
     return {name: value for name, value in options.items() if name != "nogil"}
 
 
 def dispatcher(python: Callable[..., Any], signature: str, options: dict[str, Any], folder: Path | None) -> Any:
-    """The function, compiled, as numba calls it from Python."""
-    made = numba.njit(**linking.ENTRY, **options)(python)
+    """The compiled function as numba's dispatcher, for calls from Python."""
+    compiled = numba.njit(**linking.ENTRY, **options)(python)
     if folder is not None:
-        made._cache = numba_inside.cache_in(python, folder)
-    made.compile(signature)
-    made.disable_compile()
-    return made
+        compiled._cache = numba_inside.cache_in(python, folder)
+    compiled.compile(signature)
+    compiled.disable_compile()
+    return compiled

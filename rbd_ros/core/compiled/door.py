@@ -1,17 +1,17 @@
-"""`door`: the way of a public function of one state into compiled code.
+"""`door`: direct call of compiled code by a public function for one state.
 
     _door = door("mass_matrix", Call(mass_matrix_entry, "B q W >", lambda model: [(model.nv, model.nv)]))
 
     def mass_matrix(model, q):
         if (H := _door(model, q)) is not None:
             return H
-        …    # lists, batches, and whatever is wrong, by name
+        …    # lists, batches, and errors
 
 A door takes unvalidated inputs. It returns None unless each is a float64 array of one state and the code accepts it:
-looking at types and shapes in Python takes several times as long as inverse dynamics does. What it calls is kept per
-model, in `model._ways`, by the number of the door: a way by the ordinary entry, or for a specialised model a tuple of
-several, the next of which is called where one returns None. Doors and ways are objects of the extension `_door` (C).
-Without it everything works the same, and calls of one state take some microseconds longer.
+checks of types and shapes in Python would take several times as long as inverse dynamics. Its *way*, the callable for
+one model, is stored in `model._ways` by the number of the door: a call of the ordinary entry, or for a specialized
+model a tuple of calls, each tried if the one before returns None. Doors and ways are objects of the extension `_door`
+(C); without it, calls for one state take some microseconds longer.
 """
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ import numpy as np
 from .entry import EXTENSION, UNSUITED, Entry
 
 Shape = tuple[int, ...]
-Way = Callable[..., Any]       # of the inputs; returns the result or None
-DOORS: dict[str, Way] = {}     # by the names of the public functions
+Way = Callable[..., Any]       # (*inputs) → result or None
+DOORS: dict[str, Way] = {}     # by name of the public function
 NUMBERS: dict[str, int] = {}
 
 
 class Call:
     """How an entry computes the result of a public function for one state.
 
-    arguments: the entry's, in its order: `B` the model's block, `W` its scratch memory, `0` zeros (nv,), `=3` a number,
-    `>` an output, the name of a constant, or else that of an input: (nq,) if it begins with q, a mask (nv,) if it is
-    `prescribed`, else (nv,). shapes(model): of the outputs; result: the class of tuples that several make. part: where
-    the result begins in the only output, and its shape, () for a number. constants: by name, functions of the model
-    that return arrays.
+    arguments: of the entry, in order: `B` the model's block, `W` its scratch memory, `0` zeros (nv,), `=3` a number,
+    `>` an output, the name of a constant, or the name of an input: (nq,) if it begins with q, a mask (nv,) if it is
+    `prescribed`, else (nv,). shapes(model): of the outputs; result: class of the tuple of several outputs. part: offset
+    and shape, () for a number, of the result in the only output. constants: name → function of the model that returns
+    an array.
     """
 
     def __init__(self, entry: Entry, arguments: str, shapes: Callable[[Any], Sequence[Shape]], result: Any = None, *,
@@ -47,14 +47,14 @@ class Call:
         self._arguments = [(name, axes) for name, (_, axes, _) in zip(arguments.split(), entry.arguments, strict=True)]
         self._inputs = list(dict.fromkeys(name for name, _ in self._arguments
                                           if name not in self._constants and name[0] not in ">="))
-        self._good = 0 if entry.result == "int64" else -1    # the answer for a state that is accepted; -1: any but 0
+        self._good = 0 if entry.result == "int64" else -1    # result for accepted states; -1: any but 0
 
     def way(self, model: Any) -> Way:
-        """The way of a model."""
+        """The callable for a model."""
         return (self._in_c if EXTENSION else self._in_python)(model)
 
     def _kinds(self, model: Any) -> list[tuple[str, int]]:
-        """Per input its type, as of `_door`, and its length."""
+        """Type code of `_door` and length of each input."""
         return [("?" if name == "prescribed" else "d", model.nq if name[0] == "q" else model.nv)
                 for name in self._inputs]
 
@@ -122,16 +122,16 @@ class Call:
 
 
 def _with_axes(shape: Shape, axes: int) -> Shape:
-    """The shape for an entry that takes so many axes: as it is, flat, or with an axis of one state before it."""
+    """The shape for an entry's argument of `axes` axes: unchanged, flat, or with a leading axis of one state."""
     if axes == len(shape):
         return shape
     return (int(np.prod(shape)),) if axes == 1 else (1, *shape)
 
 
 def door(name: str, of_model: Call | Callable[[Any], Way]) -> Way:
-    """A callable (model, *inputs): the result of the public function of this name for one state, or None.
+    """A callable (model, *inputs) → result of the public function `name` for one state, or None.
 
-    of_model: the call, or a function that returns the way of a model.
+    of_model: a `Call`, or a function that returns the callable for a model.
     """
     number = NUMBERS.setdefault(name, len(NUMBERS))
     make = of_model.way if isinstance(of_model, Call) else of_model
@@ -144,11 +144,11 @@ def door(name: str, of_model: Call | Callable[[Any], Way]) -> Way:
 
     def call(model: Any, *inputs: Any) -> Any:
         ways = getattr(model, "_ways", None)
-        if not isinstance(ways, list):    # no model
+        if not isinstance(ways, list):    # not a model
             return None
         way = (ways[number] if number < len(ways) else None) or made(model)
-        for each in way if isinstance(way, tuple) else (way,):
-            if (result := each(*inputs)) is not None:
+        for candidate in way if isinstance(way, tuple) else (way,):
+            if (result := candidate(*inputs)) is not None:
                 return result
         return None
 
@@ -157,7 +157,7 @@ def door(name: str, of_model: Call | Callable[[Any], Way]) -> Way:
 
 
 def where_suited(call: Callable[..., Any], *inputs: Any) -> Any:
-    """Result of `call` for unvalidated inputs; None where they are not suited to it."""
+    """Result of `call` for unvalidated inputs; None if unsuited."""
     try:
         return call(*inputs)
     except UNSUITED:

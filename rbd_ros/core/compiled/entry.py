@@ -1,8 +1,8 @@
 """`@entry`: entry points of the compiled library, each compiled for one signature and cached per user (`cache`).
 
-An entry is called with arrays of exactly the types of its signature, in C order where that says so, aligned and
-writable; anything else is a `TypeError`. Machine code is called by the extension `_door`. Without the extension numba
-calls it, behind checks in Python; without numba the plain function runs, behind the same checks.
+An entry takes arrays of exactly the types of its signature, in C order if declared, aligned and writable; `TypeError`
+otherwise. The extension `_door` calls the machine code; without it numba does, after checks in Python; without numba
+the plain function runs, after the same checks.
 """
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ import numpy as np
 from .cache import folder_of, is_own, prepare
 from .kernel import BARE, COMPILED, OPTIONS
 
-EXTENSION: Any = None    # the module `_door`, of the same name in C
+EXTENSION: Any = None    # the C module `_door`
 if COMPILED:
     from . import calling, numba_inside
-    with contextlib.suppress(ImportError):    # built where there is a C compiler
+    with contextlib.suppress(ImportError):    # optional: needs a C compiler
         EXTENSION = import_module(f"{__package__}._door")
 
 UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)    # raised for unvalidated arguments
-ENTRIES: list[Entry] = []    # all that are known
+ENTRIES: list[Entry] = []    # all entries of imported modules
 
 
 class Argument(NamedTuple):
-    """Of an entry: an array of this type with so many axes, or a number (0). order: C, or A (any strides)."""
+    """An argument of an entry: an array of `axes` axes, or a number (0 axes). order: C, or A (any strides)."""
 
     type: str
     axes: int
@@ -44,13 +44,13 @@ class Entry:
         self.name, self.module = function.__name__, function.__module__
         self.python = function
         self.signature = signature
-        self.result, _, rest = signature.partition("(")
+        self.result, _, argument_types = signature.partition("(")
         self.arguments = tuple(
             Argument(kind, axes.count(",") + 1 if axes else 0, "A" if axes and "::1" not in axes else "C")
-            for kind, axes in re.findall(r"(\w+)(\[[^]]*\])?", rest))
+            for kind, axes in re.findall(r"(\w+)(\[[^]]*\])?", argument_types))
         self._releases = options.get("nogil", False)
         self._options = options | OPTIONS
-        self._code: Any = None    # machine code, which lives as long as this
+        self._code: Any = None    # owns the machine code
         self.call: Callable[..., Any] = self._first_call if COMPILED else _strict(function, self.arguments)
         ENTRIES.append(self)
 
@@ -62,7 +62,7 @@ class Entry:
         return self.call(*arguments)
 
     def cached(self) -> bool:
-        """Whether machine code for this entry lies in the cache."""
+        """Whether the cache has machine code for this entry."""
         if not COMPILED:
             return False
         name = self.name + calling.AT_ADDRESS if EXTENSION else self.name
@@ -73,7 +73,7 @@ class Entry:
         if not COMPILED or self.call != self._first_call:
             return
         folder = None
-        with contextlib.suppress(RuntimeError, OSError):    # no writable cache: compile in each process
+        with contextlib.suppress(RuntimeError, OSError):    # without a writable cache every process compiles
             if prepare(folder_of(self.module)):
                 folder = folder_of(self.module)
         if not self.cached() and sys.stderr is not None and sys.stderr.isatty():
@@ -91,13 +91,13 @@ class Entry:
 
     @property
     def address(self) -> int:
-        """Address of the machine code: `int64_t f(int64_t *words)`, see `_door`."""
+        """Address of the machine code, `int64_t f(int64_t *words)` for `_door`."""
         self.compile()
         return int(self._code.address)
 
 
 def _strict(function: Callable[..., Any], expected: tuple[Argument, ...]) -> Callable[..., Any]:
-    """The function, rejecting arrays of other types, dimensions or layouts."""
+    """The function with a check of types, dimensions and layouts of arrays."""
     arrays = [(i, np.dtype(each.type.replace("boolean", "bool")), each.axes, each.order == "C")
               for i, each in enumerate(expected) if each.axes]
 
@@ -121,9 +121,9 @@ def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]],
 
 
 def quick_entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]], Entry]:
-    """Decorator for an entry point that, like a kernel, neither allocates nor returns an array: a call takes less time.
+    """Decorator for an entry point that neither allocates nor returns an array, which makes calls faster.
 
-    With the interpreter's lock, so that one workspace serves all calls (`RobotModel._work`), unless `nogil`.
+    It holds the interpreter's lock unless `nogil`, so that all calls can share a workspace (`RobotModel._work`).
     """
     return lambda function: Entry(function, signature, {"nogil": nogil, **BARE})
 

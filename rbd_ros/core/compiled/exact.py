@@ -1,7 +1,7 @@
-"""`@exact`: kernels whose results are the same to the last bit wherever they are inlined.
+"""`@exact`: kernels with bitwise reproducible results in all callers.
 
-Other kernels may fuse a product into a sum, whichever is convenient where they stand. What is decided, in the steady
-cycle as in a call of its own, must not hang on that.
+In other kernels the compiler may contract products and sums, differently per caller. Decisions must be the same in the
+steady cycle and in separate calls.
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`@kernel`: numba where present, plain Python otherwise; one source for both.
+"""`@kernel`: compiled by numba if installed, plain Python otherwise.
 
-Kernels check nothing and allocate little; public functions check once and call them through entries (`entry`).
+Kernels do not validate and allocate little; public functions validate and call kernels through entries (`entry`).
 """
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ except ImportError as reason:
 
 COMPILED = numba is not None
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
-BARE: dict[str, Any] = numba_inside.BARE if COMPILED else {}    # without references to arrays being counted
+BARE: dict[str, Any] = numba_inside.BARE if COMPILED else {}    # without reference counting of arrays
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """A building block of kernels, compiled with its callers and for all types they use; never returns an array.
+    """A short kernel, inlined into its callers, for all types; must not return an array.
 
-    Optimised once more in each caller: right for what is short or hot, not for what is long, or called at one place.
+    Optimised again in each caller: suitable for short or hot functions, not for long ones.
     """
     return linking.Callee(function, {"forceinline": True, **BARE, **OPTIONS}) if COMPILED else function
 
 
 def routine(function: Callable[..., Any]) -> Any:
-    """A larger part of kernels, compiled once and called (some 10 ns): inlined, several of these cost minutes."""
+    """A long kernel, compiled once and called (about 10 ns); inlined, several would take minutes to compile."""
     return linking.Callee(function, OPTIONS) if COMPILED else function
 
 

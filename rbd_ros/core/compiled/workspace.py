@@ -1,9 +1,8 @@
-"""Scratch memory of calls with one state: one array that a frozen model, or a set of constraints in it, owns.
+"""Scratch memory of calls with one state: one array per model, or per constraint set bound to it.
 
-Compiled, such calls hold the interpreter's lock from the first number they write to the last one they read, so one
-array serves all functions and all threads (`RobotModel._work`, `Bound.work`). In plain Python each call takes its own.
-The size is what the most demanding of the functions needs: each says what it takes, from its layouts, before the first
-array is made.
+Compiled calls hold the interpreter's lock while they use it: all functions and threads share the array
+(`RobotModel._work`, `Bound.work`). In plain Python each call allocates an array. The size is the largest need of any
+function; functions register their needs, from their layouts, before the first array is allocated.
 """
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from collections.abc import Callable
 
 
 class Workspace:
-    """The needs of all functions that share an array, in terms of these counts."""
+    """Registered sizes of all functions that share an array, as functions of named counts."""
 
     def __init__(self, *counts: str) -> None:
         self._counts = counts
@@ -25,11 +24,11 @@ class Workspace:
         self._needs.append(need)
 
     def size(self, **counts: int) -> int:
-        """Size that suffices for all functions."""
+        """Largest registered size for these counts."""
         self._made = True
         return max((need(*(counts[name] for name in self._counts)) for need in self._needs), default=0)
 
 
-# columns: of S, of all nodes together: nv, or more where bodies share coordinates
+# columns: of S, summed over nodes: nv, or more with mimic joints
 ONE_STATE = Workspace("nodes", "columns", "nv")
 CONSTRAINED = Workspace("nodes", "nv", "rows")

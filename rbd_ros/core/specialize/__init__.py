@@ -1,1 +1,1 @@
-"""Specialized code of one robot: kernels traced once on symbols, and printed as straight-line programs."""
+"""Specialized code of one robot: straight-line programs, traced by running kernels on symbols."""

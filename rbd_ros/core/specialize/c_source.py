@@ -16,7 +16,7 @@ from .functions import PUBLIC, Function, recorded
 from .program import NoProgram, Program
 
 PRECISIONS = {"double": ("double", "", 1e-12), "float": ("float", "f", 1e-3)}    # type, suffix, tolerance of the test
-MOST = 15_000    # operations of a function: longer ones take C compilers minutes
+MAX_OPERATIONS = 15_000    # per function: C compilers need minutes for more
 ARGUMENTS = {"inverse_dynamics": ("q", "v", "a"), "forward_dynamics": ("q", "v", "tau"), "mass_matrix": ("q",),
              "coriolis_matrix": ("q", "v"), "forward_kinematics": ("q",), "inertial_regressor": ("q", "v", "a"),
              "inverse_dynamics_derivatives": ("q", "v", "a"), "forward_dynamics_derivatives": ("q", "v", "tau"),
@@ -49,7 +49,7 @@ _CALL = {p.SIN: "sin", p.COS: "cos", p.SQRT: "sqrt", p.ABS: "fabs"}
 
 
 class _Wanted(NamedTuple):
-    """One function of the file: `label` as the user asked for it, `name` in C, `call` by the ordinary kernels."""
+    """A function of the file: `label` with parameters, `name` in C, `call` to the ordinary kernels."""
 
     label: str
     name: str
@@ -59,23 +59,22 @@ class _Wanted(NamedTuple):
     call: Callable[..., Any]
 
     def sizes(self, model: RobotModel) -> tuple[list[int], int]:
-        """Of the arguments, and of the result."""
+        """Sizes of the arguments, and of the result."""
         inputs = [model.nq if kind == "q" else model.nv for kind in self.function.inputs]
         return inputs, sum(int(np.prod(shape)) for shape in self.function.shapes(model))
 
 
 def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",), name: str = "",
              precision: str = "double") -> str:
-    """C99 text with a function for each of these, `int NAME_inverse_dynamics(const double q[], …, double out[])`.
+    """C99 text with functions of the form `int NAME_inverse_dynamics(const double q[], …, double out[])`.
 
-    functions: of `ARGUMENTS`, with parameters where they have some: "jacobian:tool0:world",
-    "hybrid_dynamics:joint1,joint3" (whose accelerations are given), "inverse_dynamics_time_derivatives:3" (to that
-    order; 2). They take and fill arrays in the order of `model.joint_names`, in SI units, as the functions of this
-    library do. They return 0, or 1 where a state is beyond what the code is for (a joint that moves no inertia, a
-    quaternion that has not norm 1) and `out` was not written. name: of the robot, a C identifier; by default the
-    model's. precision: "double" or "float". `RbdError` for unknown names, a function of more than 15,000 operations,
-    joints of type spherical_exponential, whose code branches on the angle, and functions of constraints, which choose
-    pivots by their size.
+    functions: names of `ARGUMENTS`, with parameters for some: "jacobian:tool0:world", "hybrid_dynamics:joint1,joint3"
+    (joints with prescribed accelerations), "inverse_dynamics_time_derivatives:3" (order, by default 2). Arrays are in
+    the order of `model.joint_names`, in SI units, as in this library. The C functions return 0, or 1 without writing
+    `out` for states outside the code's domain (a joint that moves no inertia, a quaternion not of norm 1). name: a C
+    identifier for the robot; by default the model's name. precision: "double" or "float". Raises `RbdError` for unknown
+    names, functions of more than 15,000 operations, joints of type spherical_exponential, whose code branches on the
+    angle, and functions of constraints, which branch on pivots.
 
         >>> model = rbd.sample("two_link")
         >>> "two_link_inverse_dynamics" in rbd.c_source(model, ["inverse_dynamics"])
@@ -85,7 +84,7 @@ def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",)
 
 
 def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precision: str = "double") -> dict[str, str]:
-    """The source with its header, a CMakeLists.txt, and a test with reference numbers, by file name."""
+    """File name → text: the source, its header, a CMakeLists.txt, and a test with reference results."""
     if not isinstance(model, RobotModel):
         raise not_a_model(model)
     if precision not in PRECISIONS:
@@ -93,13 +92,14 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
     functions = [functions] if isinstance(functions, str) else list(dict.fromkeys(functions))
     if not functions:
         raise RbdError("c_source: no function is asked for")
-    all_wanted = list({each.label: each for each in (_wanted(model, text) for text in functions)}.values())
-    if len({each.name for each in all_wanted}) < len(all_wanted):
-        raise RbdError(f"c_source: functions have the same name in C: {', '.join(each.label for each in all_wanted)}")
+    all_wanted = list({wanted.label: wanted for wanted in (_wanted(model, text) for text in functions)}.values())
+    if len({wanted.name for wanted in all_wanted}) < len(all_wanted):
+        labels = ", ".join(wanted.label for wanted in all_wanted)
+        raise RbdError(f"c_source: functions have the same name in C: {labels}")
     if not model.nv:
         raise RbdError(f"c_source: model '{model.name}' has no joint that moves")
     for joint in model.joints:
-        if joint.type == "spherical_exponential":    # no straight line holds for small and for large rotations
+        if joint.type == "spherical_exponential":    # its code branches on the angle
             raise RbdError(f"c_source: joint '{joint.name}' is spherical_exponential, whose code branches on its "
                            "angle; use joints of type spherical")
     name = _identifier(model, name)
@@ -111,7 +111,7 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
 
 
 def _wanted(model: RobotModel, text: str) -> _Wanted:
-    """What a user asks for by this text."""
+    """The function of the text `"name"` or `"name:parameters"`."""
     of = text.partition(":")[0] if isinstance(text, str) else ""
     if of.startswith("constrained_"):
         raise RbdError(f"c_source: {of} chooses its pivots by their size, which differs from state to state: there is "
@@ -121,37 +121,38 @@ def _wanted(model: RobotModel, text: str) -> _Wanted:
     of, parameters, function = asked(model, text)
     if of not in FAMILIES:
         return _Wanted(of, of, of, function, ARGUMENTS[of], PUBLIC[of])
-    given = label(model, of, parameters)
+    text_label = label(model, of, parameters)
     higher = [*HIGHER.get(of, ()), *(f"higher{k}" for k in range(3, len(function.inputs)))]
     arguments = (*ARGUMENTS[of], *higher)[:len(function.inputs)]
-    own_name = of if text == of else re.sub(r"\W+", "_", given, flags=re.ASCII).strip("_")
-    return _Wanted(given, own_name, of, function, arguments, lambda model, *x: FAMILIES[of].call(model, x, parameters))
+    own_name = of if text == of else re.sub(r"\W+", "_", text_label, flags=re.ASCII).strip("_")
+    return _Wanted(text_label, own_name, of, function, arguments,
+                   lambda model, *x: FAMILIES[of].call(model, x, parameters))
 
 
 def _identifier(model: RobotModel, name: str) -> str:
-    found = name or re.sub(r"\W", "_", model.name, flags=re.ASCII).lower() or "robot"
-    if found[0].isdigit():
-        found = f"robot_{found}"
-    if not re.fullmatch(r"[A-Za-z_]\w*", found, flags=re.ASCII):
+    identifier = name or re.sub(r"\W", "_", model.name, flags=re.ASCII).lower() or "robot"
+    if identifier[0].isdigit():
+        identifier = f"robot_{identifier}"
+    if not re.fullmatch(r"[A-Za-z_]\w*", identifier, flags=re.ASCII):
         raise RbdError(f"name: expected an identifier of C, got '{name}'")
-    return found
+    return identifier
 
 
 def _declaration(model: RobotModel, robot: str, wanted: _Wanted, precision: str) -> str:
     number = PRECISIONS[precision][0]
     inputs, count = wanted.sizes(model)
-    arguments = [f"const {number} {each}[{size}]" for each, size in zip(wanted.arguments, inputs, strict=True)]
+    arguments = [f"const {number} {argument}[{size}]" for argument, size in zip(wanted.arguments, inputs, strict=True)]
     return f"int {robot}_{wanted.name}({', '.join(arguments)}, {number} out[{count}])"
 
 
 def _function(model: RobotModel, robot: str, wanted: _Wanted, precision: str) -> str:
     number, suffix, _ = PRECISIONS[precision]
     program = recorded(model, wanted.label, wanted.function)
-    if program.operations > MOST:
-        raise NoProgram(f"{wanted.label}: {program.operations:,} operations, more than {MOST:,}, which a C compiler "
-                        "takes in reasonable time")
+    if program.operations > MAX_OPERATIONS:
+        raise NoProgram(f"{wanted.label}: {program.operations:,} operations, more than {MAX_OPERATIONS:,}, which a C "
+                        "compiler takes in reasonable time")
     inputs, _ = wanted.sizes(model)
-    places = [f"{each}[{k}]" for each, size in zip(wanted.arguments, inputs, strict=True) for k in range(size)]
+    places = [f"{argument}[{k}]" for argument, size in zip(wanted.arguments, inputs, strict=True) for k in range(size)]
     value = {program.inputs[k].index: place for k, place in enumerate(places)}
     lines = []
     for i, node in enumerate(program.nodes):
@@ -164,15 +165,15 @@ def _function(model: RobotModel, robot: str, wanted: _Wanted, precision: str) ->
     guards = [f"{value[g.left]} {g.comparison} {value[g.right]}" for g in program.guards]
     refuse = [f"    if ({'!' if g.outcome else ''}({text})) return 1;"
               for g, text in zip(program.guards, guards, strict=True)]
-    unused = [f"    (void){each};" for each in wanted.arguments
-              if not any(f"{each}[" in line for line in (*lines, *refuse, *(value[i] for i in program.outputs)))]
+    unused = [f"    (void){argument};" for argument in wanted.arguments
+              if not any(f"{argument}[" in line for line in (*lines, *refuse, *(value[i] for i in program.outputs)))]
     stores = [f"    out[{k}] = {value[i]};" for k, i in enumerate(program.outputs)]
     return "\n".join([_declaration(model, robot, wanted, precision), "{", *unused, *lines, *refuse, *stores,
                       "    return 0;", "}", ""])
 
 
 def _rounded(x: float, precision: str) -> float:
-    """The number that the type holds: what is too small for it is 0."""
+    """x rounded to the type; numbers too small for it become 0."""
     return float(np.float32(x)) if precision == "float" else x
 
 
@@ -190,13 +191,13 @@ def _limits(model: RobotModel) -> dict[str, np.ndarray]:
 
 def _arrays(model: RobotModel, name: str, precision: str) -> list[str]:
     number, suffix, _ = PRECISIONS[precision]
-    names = ", ".join(f'"{_escaped(each)}"' for each in model.joint_names) or "0"
-    found = [f"const char *const {name}_joint_names[] = {{{names}}};"]
-    for each, values in _limits(model).items():
+    names = ", ".join(f'"{_escaped(entry)}"' for entry in model.joint_names) or "0"
+    lines = [f"const char *const {name}_joint_names[] = {{{names}}};"]
+    for entry, values in _limits(model).items():
         text = ", ".join(f"{float(x)}{suffix}" if np.isfinite(x) else ("-" if x < 0.0 else "") + "INFINITY"
                          for x in values) or f"0.0{suffix}"
-        found.append(f"const {number} {name}_{each}[] = {{{text}}};")
-    return found
+        lines.append(f"const {number} {name}_{entry}[] = {{{text}}};")
+    return lines
 
 
 def _escaped(text: str) -> str:
@@ -228,7 +229,7 @@ def _cmake(name: str) -> str:
 
 
 def _test(model: RobotModel, name: str, functions: Sequence[_Wanted], precision: str) -> str:
-    """A program that compares with numbers of the ordinary kernels."""
+    """A C program that compares with results of the ordinary kernels."""
     number, suffix, tolerance = PRECISIONS[precision]
     rng = np.random.default_rng(0)
     lines = [f'#include "{name}.h"', "", "#include <math.h>", "#include <stdio.h>", "", "static int failed = 0;", "",
@@ -238,21 +239,21 @@ def _test(model: RobotModel, name: str, functions: Sequence[_Wanted], precision:
              "        error = fmax(error, fabs((double)found[i] - expected[i]));", "    }",
              f"    if (!(error <= {tolerance} * size)) failed = 1;",
              '    printf("%s: relative error %.1e\\n", what, error / size);', "}", "", "int main(void)", "{"]
-    for each in functions:
+    for wanted in functions:
         state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)
-                 for kind in each.function.inputs]
+                 for kind in wanted.function.inputs]
         if precision == "float":
             state = [x.astype(np.float32).astype(np.float64) for x in state]
-        found = each.call(model, *state)
-        parts = found if isinstance(found, tuple) else (found,)
+        result = wanted.call(model, *state)
+        parts = result if isinstance(result, tuple) else (result,)
         expected = np.concatenate([np.ravel(part) for part in parts])
         lines.append("    {")
-        for argument, values in zip(each.arguments, state, strict=True):
+        for argument, values in zip(wanted.arguments, state, strict=True):
             lines.append(f"        const {number} {argument}[] = {{{_numbers(values, suffix)}}};")
         lines += [f"        const double expected[] = {{{_numbers(expected, '')}}};",
                   f"        {number} out[{len(expected)}];",
-                  f"        if ({name}_{each.name}({', '.join(each.arguments)}, out)) failed = 1;",
-                  f'        check("{each.name}", {len(expected)}, out, expected);', "    }"]
+                  f"        if ({name}_{wanted.name}({', '.join(wanted.arguments)}, out)) failed = 1;",
+                  f'        check("{wanted.name}", {len(expected)}, out, expected);', "    }"]
     return "\n".join([*lines, "    return failed;", "}", ""])
 
 

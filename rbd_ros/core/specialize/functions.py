@@ -1,4 +1,4 @@
-"""Public functions with specialized code, and the tracing of each kernel."""
+"""Public functions with specialized code, and the tracing of their kernels."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -31,13 +31,12 @@ from .program import NoProgram, Program, Symbols, sincos, symbols
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
-ROUNDING = 1e-15    # of a rotation's entries
+ROUNDING = 1e-15    # of entries of rotation matrices
 
 
 class Function(NamedTuple):
-    """inputs: a letter each, q (nq,) or v (nv,). shapes: of the arrays of the result, which `result` makes of them.
-
-    run(plain, B, inputs, W, out): calls the kernel, out a flat array of symbols; true where it accepts the state.
+    """inputs: a letter per input, q (nq,) or v (nv,). shapes: of the result's arrays; result: builds it from them.
+    run(plain, B, inputs, W, out): calls the kernel with a flat array of symbols out; true if it accepts the state.
     """
 
     inputs: str
@@ -59,7 +58,7 @@ def _matrices(model: RobotModel) -> tuple[Shape, ...]:
 
 
 def thirds(out: Symbols, nv: int) -> list[Any]:
-    """Three matrices one after another."""
+    """Three consecutive matrices (nv, nv)."""
     return [part.reshape(nv, nv) for part in np.split(out, 3)]
 
 
@@ -69,8 +68,8 @@ def _of_inverse_derivatives(plain: Plain, B: Symbols, x: Sequence[Symbols], W: S
 
 def _of_forward_derivatives(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
     q, v, tau = x
-    nothing = np.zeros(0, dtype=np.bool_)
-    return plain(hybrid_derivatives_entry)(B, q, v, v, tau, nothing, W, *thirds(out, len(v))) == 0
+    no_mask = np.zeros(0, dtype=np.bool_)
+    return plain(hybrid_derivatives_entry)(B, q, v, v, tau, no_mask, W, *thirds(out, len(v))) == 0
 
 
 def _forward(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
@@ -86,7 +85,7 @@ def _at_rest(plain: Plain, B: Symbols) -> Symbols:
 
 
 def _of_effort(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
-    """Inverse dynamics; velocities and accelerations that are not given are 0."""
+    """Inverse dynamics; missing velocities and accelerations are 0."""
     return plain(inverse_dynamics_entry)(B, *x, *[_at_rest(plain, B)] * (3 - len(x)), W, out)
 
 
@@ -95,21 +94,21 @@ def _motions(order: int) -> Callable[..., Any]:
 
 
 def _totals(start: int, end: int) -> Callable[..., Any]:
-    """This part of energies, mass and momenta."""
+    """Results start … end − 1 of energies, mass and momenta."""
     def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
-        found = symbols([0.0] * RESULTS)
-        accepted = plain(totals_entry)(B, x[0], x[1] if len(x) > 1 else _at_rest(plain, B), W, found.reshape(1, -1))
-        out[:] = found[start:end]
+        results = symbols([0.0] * RESULTS)
+        accepted = plain(totals_entry)(B, x[0], x[1] if len(x) > 1 else _at_rest(plain, B), W, results.reshape(1, -1))
+        out[:] = results[start:end]
         return accepted
     return run
 
 
 def _of_center(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
-    found = symbols([0.0] * 4)
-    accepted = _totals(_MASS, _MOMENT + 3)(plain, B, x, W, found)
-    if found[0] == 0.0:
+    moment = symbols([0.0] * 4)
+    accepted = _totals(_MASS, _MOMENT + 3)(plain, B, x, W, moment)
+    if moment[0] == 0.0:
         return False
-    out[:] = found[1:] / found[0]
+    out[:] = moment[1:] / moment[0]
     return accepted
 
 
@@ -151,8 +150,8 @@ _PLAIN = Plain({"sincos": sincos})
 
 
 def _exact(model: RobotModel) -> Array:
-    """The model's numbers, with 0 and ±1 in rotations where they are so but for rounding: quarter turns are many, and
-    6e-17 in place of 0 costs up to a third of all operations.
+    """The packed model with entries of rotations rounded to 0 and ±1: right angles are frequent, and 6e-17 in place of
+    0 adds up to half of the operations.
     """
     block = model._block.copy()
     nodes, links = (int(block[k]) for k in (NODES, LINKS))
@@ -166,7 +165,7 @@ def _exact(model: RobotModel) -> Array:
 
 
 def recorded(model: RobotModel, name: str, function: Function) -> Program:
-    """The program of a function for one robot; raises `NoProgram`. name: for messages."""
+    """The traced program of a function for one robot; raises `NoProgram`. name: for messages."""
     if not model.nv:
         raise NoProgram(f"{name}: model '{model.name}' has no joint that moves")
     rng = np.random.default_rng(1)

@@ -1,9 +1,9 @@
 """A program as LLVM code for `WIDTH` states at once: `void f(double* in, double* out)`, arrays [row][lane].
 
-Row `GOOD` of `out` is 1 where all guards hold and inputs and results are finite, 0 where the ordinary kernel is to
-compute the state; row `NOTHING` is 0 and left alone; then come the results, each once, of which `rows_of` makes rows by
-state. Multiplications and additions may be contracted, as in the kernels. Sine and cosine are those of `lie.sincos`,
-without branches. The code is a function for each of `pieces`, called one after another.
+Rows of `out`: `GOOD`, 1 if all guards hold and inputs and results are finite, else 0: the ordinary kernel must compute
+the state; `NOTHING`, constant 0; then the distinct results, which `rows_of` copies to rows by state. Multiplications
+and additions may be contracted, as in the kernels. Sine and cosine are those of `lie.sincos`, without branches. The
+code is a function for each of `pieces`, called in turn.
 """
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .pieces import Piece, pieces
 from .program import Node, Program
 from .rows import transposition
 
-WIDTH = 8          # states at once, a block
-GROUP = 8          # blocks at once, at most
-NEAR = 60_000      # numbers of their rows that stay in a processor's second cache, beside the code
+WIDTH = 8          # states per block
+GROUP = 8          # largest number of blocks per group
+NEAR = 60_000      # numbers of a group's rows that fit in the second-level cache, beside the code
 ZERO = Node(p.CONSTANT, 0.0)
-GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: whether states are good, zeros, the first of the results
-_ROUND = 6755399441055744.0    # 1.5 · 2^52: adding and taking it away rounds to a whole number
+GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: validity, zeros, first result
+_ROUND = 6755399441055744.0    # 1.5 · 2^52: its addition and subtraction round to an integer
 _BINARY = {p.ADD: "fadd contract", p.SUB: "fsub contract", p.MUL: "fmul contract", p.DIV: "fdiv"}
 _COMPARE = {p.GREATER: "ogt", p.AT_LEAST: "oge", p.EQUAL: "oeq"}
 
@@ -31,23 +31,23 @@ def _bits(x: float) -> str:
 
 
 class Printer:
-    """Lines of one function for so many states at once."""
+    """Lines of one function for `width` states at once."""
 
     def __init__(self, width: int = WIDTH) -> None:
         self.width, self.lines = width, list[str]()
         self.type, self.truth = (f"<{width} x double>", f"<{width} x i1>") if width > 1 else ("double", "i1")
-        self.good: list[str] = []    # conditions under which the code is for a state
+        self.good: list[str] = []    # conditions of the code's domain
         self._angles: dict[int, tuple[str, str]] = {}
 
     def each(self, x: str) -> str:
-        """A constant, in each lane."""
+        """A constant in every lane."""
         return "<" + ", ".join([x] * self.width) + ">" if self.width > 1 else x.split()[1]
 
     def constant(self, x: float) -> str:
         return self.each(f"double {_bits(x)}")
 
     def put(self, text: str) -> str:
-        """A line that gives a value; its name."""
+        """Append a line with a value; returns the value's name."""
         name = f"%x{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         return name
@@ -69,11 +69,11 @@ class Printer:
         return self.put(f"select {self.truth} {condition}, {self.type} {a}, {self.type} {b}")
 
     def finite(self, total: str, x: str) -> str:
-        """total + 0 · x: from 0 on, 0 as long as all these are finite."""
+        """total + 0 · x: a sum from 0 on that remains 0 while all x are finite."""
         return self.do("fadd contract", total, self.do("fmul contract", x, self.constant(0.0)))
 
     def at(self, array: str, k: int) -> str:
-        """Where number k of an array begins."""
+        """Address of number k of an array."""
         return self.put(f"getelementptr inbounds double, ptr {array}, i64 {k * self.width}")
 
     def load(self, array: str, k: int) -> str:
@@ -85,7 +85,7 @@ class Printer:
         self.lines.append(f"store {self.type} {value}, ptr {place}, align 8")
 
     def operation(self, node: p.Node, value: Mapping[int, str]) -> str:
-        """What a node of a program computes from the values of others; its name."""
+        """Append the operation of a node on values of other nodes; returns the value's name."""
         if node.op == p.CONSTANT:
             return self.constant(node.a)
         if node.op in _BINARY:
@@ -101,14 +101,14 @@ class Printer:
         return self._angles[node.a][node.op == p.COS]
 
     def guard(self, guard: p.Guard, value: Mapping[int, str]) -> None:
-        """The code is for states for which this comparison turns out so."""
-        held = self.compare(_COMPARE[guard.comparison], value[guard.left], value[guard.right])
-        self.good.append(held if guard.outcome else self.put(f"xor {self.truth} {held}, {self.each('i1 true')}"))
+        """Restrict the code's domain to states with this outcome of the comparison."""
+        holds = self.compare(_COMPARE[guard.comparison], value[guard.left], value[guard.right])
+        self.good.append(holds if guard.outcome else self.put(f"xor {self.truth} {holds}, {self.each('i1 true')}"))
 
     def declared(self) -> list[str]:
-        """Declarations of the functions of LLVM that the lines call."""
+        """Declarations of the called functions of LLVM."""
         called = sorted({line.split(" @")[1].split("(")[0] for line in self.lines if " @llvm." in line})
-        return [f"declare {self.type} @{each}({self.type})" for each in called]
+        return [f"declare {self.type} @{name}({self.type})" for name in called]
 
 
 def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
@@ -163,13 +163,12 @@ def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
 
 
 def printed(program: Program) -> str:
-    """The text of a module: the function `f`; `group`, which does so for several blocks; `rows_of` and `rows_past` for
-    what `f` gives out; in `blocks` how many a group has, in `rows` how many rows `out` takes, those that pieces share
-    last, in `operations` how many it has.
+    """Text of a module: functions `f`; `group`, for several blocks; `rows_of` and `rows_past`, for the results of `f`;
+    numbers `blocks` of a group, `rows` of `out` (slots shared by pieces last), `operations`.
     """
     parts, slots = pieces(program)
-    given = (i for i in dict.fromkeys(program.outputs) if program.nodes[i] != ZERO)
-    place = {i: FIRST + k for k, i in enumerate(given)}
+    results = (i for i in dict.fromkeys(program.outputs) if program.nodes[i] != ZERO)
+    place = {i: FIRST + k for k, i in enumerate(results)}
     rows = FIRST + len(place)
     texts = [_piece(program, piece, k, place, rows) for k, piece in enumerate(parts)]
     called = [f"  call void @piece{k}(ptr %in, ptr %out)" for k in range(len(parts))]
@@ -184,8 +183,8 @@ def printed(program: Program) -> str:
 
 
 def _group(pieces: int, inputs: int, rows: int, blocks: int) -> list[str]:
-    """Each piece for so many blocks, then the next: the processor waits for the code of long programs, as its fastest
-    cache holds about one piece.
+    """The function `group`: each piece for all `blocks`, then the next piece. The first-level cache has room for about
+    one piece: reloading code is the bottleneck of long programs.
     """
     lines, before = ["define void @group(ptr noalias %in, ptr noalias %out) {", "start:"], "start"
     for k in range(pieces):
@@ -201,7 +200,7 @@ def _group(pieces: int, inputs: int, rows: int, blocks: int) -> list[str]:
 
 
 class _Values(dict[int, str]):
-    """Names of values by node. What a piece does not compute it loads where it first uses it: inputs, slots."""
+    """Names of values by node. Inputs and slots of other pieces are loaded at their first use."""
 
     def __init__(self, f: Printer, program: Program, slots: Mapping[int, int]) -> None:
         super().__init__()
@@ -215,20 +214,20 @@ class _Values(dict[int, str]):
 
 
 def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slots: int) -> tuple[str, list[str]]:
-    """Piece k: what it takes, computes, leaves and gives out; whether all that it saw was good. And its declarations.
+    """Function of piece k, with loads, operations, stores and validity; and its declarations.
 
-    place: rows of outputs by node; slots: the first row of what pieces share.
+    place: rows of outputs by node; slots: the first row of shared slots.
     """
     f, nodes = Printer(), program.nodes
     value = _Values(f, program, {i: slots + slot for i, slot in piece.taken.items()})
-    total = f.constant(0.0)    # 0 as long as all that come in and go out are finite
+    total = f.constant(0.0)    # 0 while all inputs and outputs are finite
     for x in program.inputs if k == 0 else ():
         total = f.finite(total, value[x.index])
     outputs = set(piece.outputs)
     for i in [*piece.nodes, *(i for i in piece.outputs if nodes[i].op in p.LEAVES)]:
         if nodes[i].op not in p.LEAVES:
             value[i] = f.operation(nodes[i], value)
-        # to where it is wanted as soon as it is known: it need not be kept
+        # store immediately, to free the register
         if i in piece.left:
             f.store(value[i], "%out", slots + piece.left[i])
         if i in outputs and nodes[i] != ZERO:

@@ -1,4 +1,4 @@
-"""From LLVM code to machine code in memory, kept on disk beside the kernels."""
+"""LLVM code → machine code in memory, cached on disk beside the kernels."""
 from __future__ import annotations
 
 import contextlib
@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 from ..compiled.cache import cache_directory, is_own, prepare
 from .program import NoProgram
 
-KEPT = 400    # pieces of machine code
-_engines: dict[str, Any] = {}    # by key; they own the code
+KEPT = 400    # files of machine code in the cache
+_engines: dict[str, Any] = {}    # by key; engines own the code
 
 
 class Code(NamedTuple):
-    """For batches: where its functions begin in memory; how many blocks `group` takes; how many rows `f` fills; its
-    operations.
-    """
+    """Code for batches: addresses of its functions; blocks of `group`; rows of `f`; number of operations."""
 
     f: int
     group: int
@@ -39,24 +37,24 @@ class Code(NamedTuple):
 
 
 def code_of(key: str, text: Callable[[], str]) -> Code:
-    """The code that `llvm.printed` made text of; as `call_of`."""
+    """Code for batches from text of `llvm.printed`; arguments and errors as `call_of`."""
     engine = _engine(key, text)
     functions = (int(engine.get_function_address(name)) for name in ("f", "group", "rows_of", "rows_past"))
     return Code(*functions, *(_number(engine, name) for name in ("blocks", "rows", "operations")))
 
 
 def is_kept(key: str) -> bool:
-    """Whether the code is loaded or on disk already."""
+    """Whether the code is loaded or on disk."""
     hashed = _hash(key, _machine())
     path = cache_directory() / "specialize" / f"{hashed}.o"
     return hashed in _engines or (path.exists() and is_own(path.parent))
 
 
 def call_of(key: str, text: Callable[[], str]) -> tuple[int, int]:
-    """Where `call` begins, of which `one_state.printed_for_one` made text; its operations.
+    """Address of `call`, from text of `one_state.printed_for_one`; number of operations.
 
-    key: of all that it depends on; text: called where there is none yet. Where that raises `NoProgram`, this does; the
-    reason is kept as code is.
+    key: of all dependencies of the code; text: returns the text, called if there is no code yet. Its `NoProgram` is
+    raised, and cached like code.
     """
     engine = _engine(key, text)
     return int(engine.get_function_address("call")), _number(engine, "operations")
@@ -80,16 +78,16 @@ def _engine(key: str, text: Callable[[], str]) -> Any:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        _engines.setdefault(hashed, engine)    # another thread may have made one: its callers have addresses in it
+        _engines.setdefault(hashed, engine)    # keep an engine of another thread: its addresses may be in use
     return _engines[hashed]
 
 
 def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:
-    """Machine code of the text; `NoProgram` where it has none, at once where that is known."""
+    """Machine code of the text; `NoProgram`, from the cache if known."""
     import llvmlite
     import llvmlite.binding as llvm
 
-    if tuple(map(int, llvmlite.__version__.split(".")[:2])) < (0, 45):    # pointers had types
+    if tuple(map(int, llvmlite.__version__.split(".")[:2])) < (0, 45):    # older versions have typed pointers
         raise NoProgram(f"llvmlite {llvmlite.__version__} is older than 0.45, of numba 0.62")
     reason = _read(refusal)
     if reason is not None:
@@ -104,10 +102,10 @@ def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:
 def _machine() -> Any:
     import llvmlite.binding as llvm
 
-    with contextlib.suppress(RuntimeError):    # where it goes without
+    with contextlib.suppress(RuntimeError):    # optional
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-    # opt: 2 and 3 take longer, and make no faster code of straight lines
+    # opt: 2 and 3 take longer, without gain for straight-line code
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1, jit=True)
 
@@ -126,13 +124,13 @@ def _read(path: Path) -> bytes | None:
         code = path.read_bytes() if is_own(path.parent) else None
     except OSError:
         return None
-    with contextlib.suppress(OSError):    # of a cache that somebody else made, and that cannot be written
+    with contextlib.suppress(OSError):    # a read-only cache of another user
         path.touch()
     return code
 
 
 def _write(path: Path, code: bytes) -> None:
-    """Whole or not at all; without a writable cache each process makes its own."""
+    """Write atomically; without a writable cache every process compiles its code."""
     with contextlib.suppress(OSError):
         if not prepare(path.parent):
             return
@@ -144,6 +142,6 @@ def _write(path: Path, code: bytes) -> None:
         except OSError:
             Path(temporary).unlink(missing_ok=True)
             raise
-        oldest = sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime)[:-KEPT]
-        for each in oldest:
-            each.unlink(missing_ok=True)
+        oldest = sorted(path.parent.iterdir(), key=lambda entry: entry.stat().st_mtime)[:-KEPT]
+        for entry in oldest:
+            entry.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Specialized code for one state, called by the same door as the ordinary entries (`compiled/door`)."""
+"""Specialized code for one state, called through `compiled/door` as the ordinary entries."""
 from __future__ import annotations
 
 import math
@@ -14,13 +14,13 @@ from .machine import call_of
 from .program import NoProgram, Program
 
 Shape = tuple[int, ...]
-LONGEST = 15_000    # operations: of more, translating takes minutes
+LONGEST = 15_000    # operations: translation of more takes minutes
 
 
 def printed_for_one(program: Program, sizes: Sequence[int], shapes: Sequence[Shape]) -> str:
-    """The text of a module with the function `call`, as `_door` calls it. sizes: of the inputs; shapes: of the outputs.
+    """Text of a module with the function `call` for `_door`: its words are the addresses of inputs and outputs.
 
-    Its words are the addresses of inputs and outputs.
+    sizes: of the inputs; shapes: of the outputs.
     """
     f = Printer(1)
     value: dict[int, str] = {}
@@ -34,11 +34,11 @@ def printed_for_one(program: Program, sizes: Sequence[int], shapes: Sequence[Sha
         for j in range(size):
             value[program.inputs[k].index] = f.put(f"load double, ptr {f.at(f'%in{array}', j)}")
             k += 1
-    total = f.constant(0.0)    # finite only if all inputs and results are
+    total = f.constant(0.0)    # finite if all inputs and results are
     for i, node in enumerate(program.nodes):
         if node.op != p.INPUT:
             value[i] = f.operation(node, value)
-        for place in places.get(i, ()):    # as soon as it is known: it need not be kept
+        for place in places.get(i, ()):    # store immediately, to free the register
             f.store(value[i], *place)
         if node.op == p.INPUT or (i in places and node.op != p.CONSTANT):
             total = f.do("fadd", total, value[i])
@@ -61,8 +61,8 @@ def printed_for_one(program: Program, sizes: Sequence[int], shapes: Sequence[Sha
 
 def way_of(key: str, program: Callable[[], Program], sizes: Sequence[int], shapes: Sequence[Shape], result: Any
            ) -> tuple[Callable[..., Any], int]:
-    """The way of inputs of these sizes, and its operations. key: of all that its code depends on; shapes: of the
-    outputs, () for a number; result: the class of tuples that several outputs make. Raises `NoProgram`.
+    """Direct call of the code for inputs of these sizes, and number of operations. key: of all dependencies of the
+    code; shapes: of the outputs, () for a number; result: class of the tuple of several outputs. Raises `NoProgram`.
     """
     if EXTENSION is None:
         raise NoProgram("code of its own for one state needs the extension `_door`, which was not built")

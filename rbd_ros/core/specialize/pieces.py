@@ -1,6 +1,6 @@
-"""A long program cut into pieces that are translated one by one: the time that takes grows faster than their length.
+"""Division of long programs into pieces for separate translation, whose time grows faster than length.
 
-A number that a later piece uses waits in a slot of memory that all pieces share.
+Numbers for later pieces are stored in slots of shared memory.
 """
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ LONGEST = 1000    # operations of a piece
 
 
 class Piece(NamedTuple):
-    """Nodes in order; slots by node: of earlier nodes it uses, of its own that later pieces use; guards; outputs."""
+    """Operations in order; slots by operation: `taken` from earlier pieces, those for later pieces; guards; outputs."""
 
     nodes: list[int]
     taken: dict[int, int]
     left: dict[int, int]
     guards: list[Guard]
-    outputs: list[int]    # each once
+    outputs: list[int]    # distinct
 
 
 def pieces(program: Program, longest: int = LONGEST) -> tuple[list[Piece], int]:
-    """The pieces, and how many slots they share. Inputs and constants are at hand everywhere."""
+    """The pieces, and the number of shared slots. Inputs and constants are available to all pieces."""
     piece_of: dict[int, int] = {}
     parts: list[list[int]] = [[]]
-    turned: dict[int, int] = {}    # angle to piece: its sine and cosine are made together
+    rotation_piece: dict[int, int] = {}    # angle → piece with its sine and cosine
     for i, node in enumerate(program.nodes):
         if node.op in LEAVES:
             continue
         if len(parts[-1]) >= longest:
             parts.append([])
-        at = len(parts) - 1
+        index = len(parts) - 1
         if node.op in (SIN, COS):
-            at = turned.setdefault(node.a, at)
-        piece_of[i] = at
-        parts[at].append(i)
+            index = rotation_piece.setdefault(node.a, index)
+        piece_of[i] = index
+        parts[index].append(i)
     last = dict(piece_of)
-    for i, at in piece_of.items():
+    for i, index in piece_of.items():
         for operand in program.nodes[i].operands:
             if operand in piece_of:
-                last[operand] = max(last[operand], at)
-    found = [Piece(part, {}, {}, [], []) for part in parts]
+                last[operand] = max(last[operand], index)
+    cut = [Piece(part, {}, {}, [], []) for part in parts]
     for guard in program.guards:
-        found[max(piece_of.get(guard.left, 0), piece_of.get(guard.right, 0))].guards.append(guard)
+        cut[max(piece_of.get(guard.left, 0), piece_of.get(guard.right, 0))].guards.append(guard)
     for i in dict.fromkeys(program.outputs):
-        found[piece_of.get(i, 0)].outputs.append(i)
-    for at, piece in enumerate(found):    # what guards compare
+        cut[piece_of.get(i, 0)].outputs.append(i)
+    for index, piece in enumerate(cut):    # operands of guards
         for i in (i for guard in piece.guards for i in (guard.left, guard.right) if i in piece_of):
-            last[i] = max(last[i], at)
-    return found, _slots(program, found, piece_of, last)
+            last[i] = max(last[i], index)
+    return cut, _slots(program, cut, piece_of, last)
 
 
-def _slots(program: Program, found: list[Piece], piece_of: dict[int, int], last: dict[int, int]) -> int:
-    """Give slots to what later pieces use, and take them back; how many there are."""
+def _slots(program: Program, cut: list[Piece], piece_of: dict[int, int], last: dict[int, int]) -> int:
+    """Allocate slots to numbers for later pieces, and release them; returns the number of slots."""
     free: list[int] = []
     count = 0
     slot: dict[int, int] = {}
-    ends: list[list[int]] = [[] for _ in found]
-    for i, at in piece_of.items():
-        if last[i] > at:
+    ends: list[list[int]] = [[] for _ in cut]
+    for i, index in piece_of.items():
+        if last[i] > index:
             ends[last[i]].append(i)
-    for at, piece in enumerate(found):
+    for index, piece in enumerate(cut):
         used = {operand for i in piece.nodes for operand in program.nodes[i].operands}
         used |= {i for guard in piece.guards for i in (guard.left, guard.right)}
-        piece.taken.update((i, slot[i]) for i in sorted(used) if piece_of.get(i, at) < at)
+        piece.taken.update((i, slot[i]) for i in sorted(used) if piece_of.get(i, index) < index)
         for i in piece.nodes:
-            if last[i] > at:
+            if last[i] > index:
                 if not free:
                     free.append(count)
                     count += 1
                 piece.left[i] = slot[i] = free.pop()
-        free += [slot[i] for i in ends[at]]    # not before: a piece leaves numbers while it reads others
+        free += [slot[i] for i in ends[index]]    # after this piece: it reads and stores in any order
     return count

@@ -1,9 +1,9 @@
 """Straight-line programs, traced by running kernels on symbols.
 
-A `Scalar` stands for a number that depends on the state; `+ − · /` of two make a third, and equal ones are one
-(hash-consing). Numbers known beforehand stay numbers, and 0, 1, −1 and signs are folded away. Where a kernel branches
-on a scalar, it takes the branch of the state at which the program is recorded, and the program keeps the comparison as
-a guard: a state for which it turns out otherwise belongs to the ordinary kernel.
+A `Scalar` is a number that depends on the state; `+ − · /` of two are a third, and equal ones are identical
+(hash-consing). Constants remain numbers, with folding of 0, 1, −1 and signs. At a branch on a scalar the kernel takes
+the branch of the state at which the program is recorded, and the comparison becomes a guard: states with another
+outcome must be computed by the ordinary kernel.
 """
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ CONSTANT, INPUT, ADD, SUB, MUL, DIV, NEG, SIN, COS, SQRT, ABS = range(11)
 LEAVES = (CONSTANT, INPUT)
 COMMUTE = (ADD, MUL)
 GREATER, AT_LEAST, EQUAL = ">", ">=", "=="
-MOST = 60_000        # operations: to translate more takes longer than five seconds, and saves less
-COUNTED = 240_000    # operations, those that turn out to be needed by nothing included: more are not recorded
+MOST = 60_000        # translation of more takes longer than five seconds, with less gain
+COUNTED = 240_000    # largest number of recorded operations, unneeded ones included
 _EVALUATE: dict[int, Callable[..., float]] = {
     ADD: lambda a, b: a + b, SUB: lambda a, b: a - b, MUL: lambda a, b: a * b, DIV: lambda a, b: a / b,
     NEG: lambda a: -a, SIN: math.sin, COS: math.cos, SQRT: math.sqrt, ABS: abs}
 
 
 class NoProgram(RbdError):
-    """No program: the kernel is too long, refuses such robots, or uses an operation that scalars lack."""
+    """No program: the kernel is too long, does not support the robot, or uses an operation without a scalar version."""
 
 
 class Node(NamedTuple):
-    """An operation on the nodes a and b; of a constant a is its value, of an input its number."""
+    """An operation on operations a and b; for a constant a is its value, for an input its index."""
 
     op: int
     a: Any
@@ -39,14 +39,14 @@ class Node(NamedTuple):
 
     @property
     def operands(self) -> tuple[int, ...]:
-        """The nodes it is made of."""
+        """Indices of its operands."""
         if self.op in LEAVES:
             return ()
         return (self.a,) if self.b < 0 else (self.a, self.b)
 
 
 class Guard(NamedTuple):
-    """A comparison of two nodes, and how it turned out."""
+    """A comparison of two operations, and its outcome."""
 
     left: int
     comparison: str
@@ -55,10 +55,10 @@ class Guard(NamedTuple):
 
 
 class Program:
-    """Nodes in an order in which each follows what it is made of; guards; outputs, by `finish`."""
+    """Operations (nodes) after their operands; guards; outputs, set by `finish`."""
 
     def __init__(self, inputs: Sequence[float]) -> None:
-        """inputs: a state at which all branches are the ordinary ones."""
+        """inputs: a regular state, which determines the branches."""
         self.nodes: list[Node] = []
         self.guards: dict[Guard, None] = {}
         self.outputs: list[int] = []
@@ -67,24 +67,24 @@ class Program:
         self.inputs = [Scalar(self, self._node(Node(INPUT, k), float(x))) for k, x in enumerate(inputs)]
 
     def _node(self, node: Node, value: float) -> int:
-        found = self._found.get(node)
-        if found is None:
-            found = self._found[node] = len(self.nodes)
+        index = self._found.get(node)
+        if index is None:
+            index = self._found[node] = len(self.nodes)
             self.nodes.append(node)
             self._values.append(value)
-            if found > COUNTED:
+            if index > COUNTED:
                 raise NoProgram(f"more than {COUNTED:,} operations")
-        return found
+        return index
 
     def index(self, x: Any) -> int:
-        """The node of a scalar or a number."""
+        """Index of the operation of a scalar or a number."""
         if isinstance(x, Scalar):
             return x.index
         value = float(x) + 0.0    # no negative zero
         return self._node(Node(CONSTANT, value), value)
 
     def make(self, op: int, a: int, b: int = -1) -> Scalar:
-        """The operation on these nodes."""
+        """Scalar of the operation on a and b."""
         if op in COMMUTE and b < a:
             a, b = b, a
         operands = (self._values[a],) if b < 0 else (self._values[a], self._values[b])
@@ -102,7 +102,7 @@ class Program:
         return outcome
 
     def finish(self, outputs: Sequence[Any]) -> None:
-        """Keep these outputs and what they and the guards are made of; `NoProgram` if that is too much."""
+        """Set the outputs and drop unneeded operations; `NoProgram` if too many remain."""
         ends = [self.index(x) for x in outputs]
         needed, waiting = set(range(len(self.inputs))), ends + [i for g in self.guards for i in (g.left, g.right)]
         while waiting:
@@ -110,22 +110,22 @@ class Program:
             if i not in needed:
                 needed.add(i)
                 waiting += self.nodes[i].operands
-        kept = sorted(needed)
-        place = {old: new for new, old in enumerate(kept)}
+        order = sorted(needed)
+        place = {old: new for new, old in enumerate(order)}
 
-        def moved(node: Node) -> Node:
+        def renumbered(node: Node) -> Node:
             return node if node.op in LEAVES else Node(node.op, place[node.a], place.get(node.b, -1))
 
-        self.nodes = [moved(self.nodes[i]) for i in kept]
+        self.nodes = [renumbered(self.nodes[i]) for i in order]
         self.guards = {g._replace(left=place[g.left], right=place[g.right]): None for g in self.guards}
         self.outputs = [place[i] for i in ends]
-        self._values, self._found = [], {}    # nothing is added any more
+        self._values, self._found = [], {}    # the program is complete
         if self.operations > MOST:
             raise NoProgram(f"{self.operations:,} operations, more than {MOST:,}")
 
     @property
     def operations(self) -> int:
-        """How many operations on numbers it has."""
+        """Number of arithmetic operations."""
         return sum(node.op not in LEAVES for node in self.nodes)
 
 
@@ -146,7 +146,7 @@ def _comparison(comparison: str, swapped: bool) -> Callable[[Scalar, Any], bool]
 
 
 class Scalar:
-    """A number that depends on the state. NumPy's functions of an object array call `sqrt`, `sin` and `cos` of it."""
+    """A number that depends on the state. NumPy's functions of object arrays call its `sqrt`, `sin` and `cos`."""
 
     __slots__ = ("index", "program")
     __hash__ = object.__hash__
@@ -203,7 +203,7 @@ def sincos(x: Any) -> tuple[Any, Any]:
 
 
 def _negated(x: Any) -> Any:
-    """x without its sign, if it has one; None otherwise."""
+    """−x if x has a negative sign; None otherwise."""
     return Scalar(x.program, x.node.a) if isinstance(x, Scalar) and x.node.op == NEG else None
 
 
@@ -213,7 +213,7 @@ def _add(a: Any, b: Any) -> Any:
             return y
         if (z := _negated(x)) is not None:
             return y - z
-    return _made(ADD, a, b)
+    return _operation(ADD, a, b)
 
 
 def _sub(a: Any, b: Any) -> Any:
@@ -227,7 +227,7 @@ def _sub(a: Any, b: Any) -> Any:
         return a + z
     if (z := _negated(a)) is not None:
         return -(z + b)
-    return _made(SUB, a, b)
+    return _operation(SUB, a, b)
 
 
 def _mul(a: Any, b: Any) -> Any:
@@ -241,7 +241,7 @@ def _mul(a: Any, b: Any) -> Any:
                 return -y
         if (z := _negated(x)) is not None:
             return -(z * y)
-    return _made(MUL, a, b)
+    return _operation(MUL, a, b)
 
 
 def _div(a: Any, b: Any) -> Any:
@@ -251,20 +251,20 @@ def _div(a: Any, b: Any) -> Any:
         return a if b == 1.0 else -a
     if (z := _negated(a)) is not None:
         return -(z / b)
-    return _made(DIV, a, b)
+    return _operation(DIV, a, b)
 
 
-def _made(op: int, a: Any, b: Any) -> Scalar:
+def _operation(op: int, a: Any, b: Any) -> Scalar:
     program = a.program if isinstance(a, Scalar) else b.program
-    made: Scalar = program.make(op, program.index(a), program.index(b))
-    return made
+    result: Scalar = program.make(op, program.index(a), program.index(b))
+    return result
 
 
 _FOLD = {ADD: _add, SUB: _sub, MUL: _mul, DIV: _div}
 
 
 class Symbols(np.ndarray[Any, np.dtype[Any]]):
-    """An array of scalars and numbers. What kernels use as scratch memory of another type is an array of its own."""
+    """An array of scalars and numbers. Views of another type, as scratch memory of kernels, are separate arrays."""
 
     def view(self, *arguments: Any, **keywords: Any) -> Any:
         if arguments and arguments[0] in (np.bool_, np.int64):
@@ -273,7 +273,7 @@ class Symbols(np.ndarray[Any, np.dtype[Any]]):
 
 
 def symbols(values: Any) -> Symbols:
-    """An array of these scalars and numbers."""
+    """An array of scalars and numbers."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array.view(Symbols)

@@ -1,8 +1,8 @@
-"""LLVM code that turns numbers [row][lane] into results, one row per state: `void rows_of(double* found, double* out)`.
+"""LLVM code from numbers [row][lane] to results by state: `void rows_of(double* found, double* out)`.
 
-Number k of a result is that of row place[k]: what is 0 for all states, or what a symmetric matrix has twice, is there
-once. `rows_past` does the same past the caches, to rows that begin at multiples of a tile: large results do not stay
-there anyway, and would drive out the code.
+Number k of a result is in row place[k]: zeros and entries of symmetric matrices are stored once. `rows_past` uses
+non-temporal stores, to rows that begin at multiples of a tile: large results exceed the caches and would evict the
+code.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 def transposition(places: Sequence[int], width: int, nothing: int) -> list[str]:
     """Lines of both functions for `width` states; row `nothing` is 0.
 
-    Tiles are transposed in registers: at distance 1, 2, 4 … two rows exchange every other block of their entries.
+    Tiles are transposed in registers: at distances 1, 2, 4 … pairs of rows exchange alternate blocks of entries.
     """
     full = [*places, *[nothing] * (-len(places) % width)]
     table = ", ".join(f"i64 {place * width}" for place in full)
@@ -23,18 +23,19 @@ def transposition(places: Sequence[int], width: int, nothing: int) -> list[str]:
 
 
 def _function(name: str, count: int, width: int, how: str) -> list[str]:
-    whole, rest = divmod(count, width)
+    full_tiles, remainder = divmod(count, width)
     lines = [f"define void @{name}(ptr noalias %in, ptr noalias %out) {{", "start:",
-             f"  br label %{'tile' if whole else 'rest'}"]
-    if whole:
+             f"  br label %{'tile' if full_tiles else 'rest'}"]
+    if full_tiles:
         lines += ["tile:", "  %k = phi i64 [0, %start], [%next, %tile]", *_tile("%k", count, width, width, how),
-                  f"  %next = add i64 %k, {width}", f"  %more = icmp ult i64 %next, {whole * width}",
+                  f"  %next = add i64 %k, {width}", f"  %more = icmp ult i64 %next, {full_tiles * width}",
                   "  br i1 %more, label %tile, label %rest"]
-    return [*lines, "rest:", *(_tile(str(whole * width), count, width, rest, how) if rest else []), "  ret void", "}"]
+    last = _tile(str(full_tiles * width), count, width, remainder, how) if remainder else []
+    return [*lines, "rest:", *last, "  ret void", "}"]
 
 
 def _tile(first: str, count: int, width: int, used: int, how: str) -> list[str]:
-    """The tile that begins at number `first` of `count`, `used` numbers of it; how: whole tiles are stored."""
+    """The tile of `used` numbers from number `first` of `count` on; how: kind of store of complete tiles."""
     vector, t, lines = f"<{width} x double>", "t" if used == width else "r", []
     rows = []
     for i in range(width):
@@ -57,10 +58,10 @@ def _tile(first: str, count: int, width: int, used: int, how: str) -> list[str]:
         step *= 2
     mask = ", ".join(f"i1 {'true' if i < used else 'false'}" for i in range(width))
     for i in range(width):
-        at = f"%{t}b{i}"
+        address = f"%{t}b{i}"
         lines += [f"  %{t}j{i} = add i64 {first}, {i * count}",
-                  f"  {at} = getelementptr inbounds double, ptr %out, i64 %{t}j{i}",
-                  f"  store {vector} {rows[i]}, ptr {at}, {how}" if used == width else
-                  f"  call void @llvm.masked.store.v{width}f64.p0({vector} {rows[i]}, ptr {at}, i32 8, "
+                  f"  {address} = getelementptr inbounds double, ptr %out, i64 %{t}j{i}",
+                  f"  store {vector} {rows[i]}, ptr {address}, {how}" if used == width else
+                  f"  call void @llvm.masked.store.v{width}f64.p0({vector} {rows[i]}, ptr {address}, i32 8, "
                   f"<{width} x i1> <{mask}>)"]
     return lines

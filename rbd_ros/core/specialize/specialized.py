@@ -15,8 +15,8 @@ from .own_code import OwnCode
 
 
 class SpecializedModel(RobotModel):
-    """A robot model for which functions of `FUNCTIONS` and `FAMILIES` have code of their own, made or loaded at their
-    first call with one state, and with a batch.
+    """A robot model with specialized code of `FUNCTIONS` and `FAMILIES`, compiled or loaded at the first call of a
+    function with one state, and with a batch.
     """
 
     _specialized: OwnCode
@@ -28,7 +28,7 @@ class SpecializedModel(RobotModel):
 
     @property
     def functions(self) -> dict[str, int | str]:
-        """By name, of the functions called so far: the operations of their code, or why the ordinary kernels run."""
+        """Functions called so far, by name: number of operations, or the reason why the ordinary kernels run."""
         return {label(self, name, parameters): operations
                 for name, calls in self._specialized.batch.items() for parameters, operations in calls.made.items()}
 
@@ -41,20 +41,20 @@ class SpecializedModel(RobotModel):
         return _again, (self.description, self.threads)
 
     def has_code(self, name: str) -> bool:
-        """Whether the function has code of its own by now, for parameters of some kind."""
+        """Whether the function has specialized code now, for any parameters."""
         return any(isinstance(operations, int) for operations in self._specialized.batch[name].made.values())
 
 
 def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 1) -> SpecializedModel:
-    """A specialized copy of the model, accepted by every function in place of `model`. Calls of one state take about
-    half the time, batches a fraction.
+    """A specialized copy of the model for every function in place of `model`. Calls with one state take about half the
+    time, batches a fraction.
 
-    functions: names of those whose code is made at once, of `FUNCTIONS`, or of `FAMILIES` with parameters
-    ("jacobian:tool0:world", "hybrid_dynamics:joint1,joint3", "inverse_dynamics_time_derivatives:3"); the others' is
-    made when they are first called, in 0.1 to some s, and kept on disk. threads: over which batches are spread. Where a
-    state is beyond what the code is for (angles above 8e5, the neighbourhood of singular pivots), or a function has
-    none (`SpecializedModel.functions` says why, as a warning does), the ordinary kernels compute, and errors are
-    theirs. `RbdError` for what is no model, unknown names, and without numba.
+    functions: to compile now, names of `FUNCTIONS`, or of `FAMILIES` with parameters ("jacobian:tool0:world",
+    "hybrid_dynamics:joint1,joint3", "inverse_dynamics_time_derivatives:3"); others are compiled at their first call, in
+    0.1 to some s, and cached on disk. threads: for batches. The ordinary kernels compute, and raise errors, for states
+    outside the code's domain (angles above 8e5 rad, nearly singular pivots) and functions without code (reason in
+    `SpecializedModel.functions` and a warning). Raises `RbdError` without a model, for unknown names, and without
+    numba.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.specialize(model).name
@@ -64,16 +64,16 @@ def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 
         raise not_a_model(model)
     if not COMPILED:
         raise RbdError("specialize needs numba, which is not installed or switched off")
-    made: SpecializedModel = object.__new__(SpecializedModel)
-    for field in dataclasses.fields(RobotModel):    # to touch `__dict__` would slow down each look at `model` (`kept`)
-        object.__setattr__(made, field.name, getattr(model, field.name))
-    object.__setattr__(made, "_work", made._new_work())
-    object.__setattr__(made, "_ways", [])
+    copy: SpecializedModel = object.__new__(SpecializedModel)
+    for field in dataclasses.fields(RobotModel):    # access to `__dict__` would slow down attribute access
+        object.__setattr__(copy, field.name, getattr(model, field.name))
+    object.__setattr__(copy, "_work", copy._new_work())
+    object.__setattr__(copy, "_ways", [])
     ordinary = model._specialized.ordinary if isinstance(model, SpecializedModel) else model
-    object.__setattr__(made, "_specialized", OwnCode(made, ordinary, step_count(threads)))
-    for each in [functions] if isinstance(functions, str) else functions:
-        made._specialized.make(each)
-    return made
+    object.__setattr__(copy, "_specialized", OwnCode(copy, ordinary, step_count(threads)))
+    for function in [functions] if isinstance(functions, str) else functions:
+        copy._specialized.make(function)
+    return copy
 
 
 def _again(description: Any, threads: int) -> SpecializedModel:

@@ -1,1 +1,1 @@
-"""Steady cycles: the ordinary control cycle as one compiled call."""
+"""Steady cycles: the uninterrupted control cycle as one compiled call."""

@@ -1,10 +1,10 @@
 """The steady cycle of a torque controller as one call: from the bytes of a joint state to the effort.
 
-It does what `StateInput.accept`, `LoopRate.judge`, `CycleStatistics.received`, the law and `SafetyFilter.update` do in
-a row while the mode is `running` and nothing fades, by the same kernels. Whatever would be rejected, counted, limited
-or logged, and whatever begins or ends, is not for it: it returns False before it has changed anything, and they decide
-(`runtime/steady/steady_cycle.py`). Here: all but the laws, and the entry of those of `tracking`; `flat_cycle` has that
-of elastic joints.
+The cycle equals `StateInput.accept`, `LoopRate.judge`, `CycleStatistics.received`, the law and `SafetyFilter.update` in
+turn, in mode `running` without fading, with the same kernels. If anything would be rejected, counted, limited, logged,
+begun or ended, it returns False without any change, and those objects compute the cycle
+(`runtime/steady/steady_cycle.py`). This file has all but the laws, and the entry with laws of `tracking`; `flat_cycle`
+has the entry for elastic joints.
 
 | array   | holds                                                                                                   |
 |---------|---------------------------------------------------------------------------------------------------------|
@@ -48,29 +48,29 @@ Q, V, SENT, NEW_Q, NEW_V, NEW_EFFORT, MEASURED, TAU, REFERENCE = range(9)    # o
 STATES = REFERENCE + 5
 
 MOST_COEFFICIENTS = 10    # of a joint
-MOST = 1e100    # of what counts as finite
+MOST = 1e100    # largest number that counts as finite
 
 
 def size_of_constants(nv: int) -> int:
-    """How many numbers K has."""
+    """Size of K."""
     return SCALARS + (LIMITS + MOST_COEFFICIENTS) * nv
 
 
 @exact
 def nearest(q, turn, to):
-    """q, by less than half a turn away from `to`, where joints turn."""
+    """q shifted by multiples of `turn` to within half a turn of `to`."""
     for i in range(len(q)):
         q[i] += turn[i] * np.rint((to[i] - q[i]) / (2.0 * np.pi))
 
 
 @exact
 def same_layout(words, I, n):
-    """Whether the constant part of this driver's messages is unchanged."""
+    """Whether the constant part of the driver's messages is unchanged."""
     count = I[WORDS]
-    at = HEAD + n
+    offset = HEAD + n
     other = 0
     for i in range(count):
-        other |= (words[i] ^ I[at + i]) & I[at + count + i]
+        other |= (words[i] ^ I[offset + i]) & I[offset + count + i]
     return other == 0
 
 
@@ -87,8 +87,8 @@ def admitted(q0, v0, q, v, K, n, S, passed, waited):
 
 @exact
 def read_state(words, numbers, I, A, n):
-    """Time of the stamp (ns) of a message of this layout, with its positions and velocities to A; 0 if it has none, is
-    not of this layout, or its numbers are not finite.
+    """Stamp (ns) of a message, with its positions and velocities into A; 0 without stamp, for another layout, or for
+    numbers that are not finite.
     """
     if not same_layout(words, I, n):
         return 0
@@ -113,20 +113,20 @@ def prompt(S, now, passed, age, ramp):
 
 @exact
 def sampled(I, K, A, n, now, time_ns, rows):
-    """To A the reference at this time, so many rows of it; whether it is the piece in K that counts."""
-    at = SCALARS + LIMITS * n
+    """Into A `rows` rows of the reference at this time; whether the piece in K is valid."""
+    offset = SCALARS + LIMITS * n
     if I[MOVES] != 0:
         t = (time_ns - I[START]) * 1e-9
         if not (K[BEGIN] <= t < K[END]):
             return False
         count = I[DEGREE] + 1
-        polynomial_rows(K[at:at + count * n].reshape((count, n)), (t - K[BEGIN]) / K[SCALE], K[SCALE],
+        polynomial_rows(K[offset:offset + count * n].reshape((count, n)), (t - K[BEGIN]) / K[SCALE], K[SCALE],
                         A[REFERENCE * n:(REFERENCE + rows) * n].reshape((rows, n)))
     elif 0.0 < K[EXPIRY] < now - K[RECEIVED]:
         return False
     else:
         for i in range(rows * n):
-            A[REFERENCE * n + i] = K[at + i]
+            A[REFERENCE * n + i] = K[offset + i]
     if I[TURNS] != 0:
         nearest(A[REFERENCE * n:(REFERENCE + 1) * n], K[SCALARS + TURN * n:SCALARS + LIMIT * n], A[NEW_Q * n:NEW_V * n])
     if I[FOLLOWS] != 0:
@@ -138,7 +138,7 @@ def sampled(I, K, A, n, now, time_ns, rows):
 
 @exact
 def limited(tau, limit, rate, sent, elapsed, out):
-    """out = tau; whether it is finite, and no limit changes it."""
+    """out = tau; whether it is finite and within the limits of effort and rate."""
     for i in range(len(tau)):
         if not abs(tau[i]) < MOST:
             return False
@@ -147,8 +147,8 @@ def limited(tau, limit, rate, sent, elapsed, out):
 
 @exact
 def begun(words, numbers, I, K, A, S, n, now, rows):
-    """All before the law: to A the state, the reference, and S as it is after this cycle. Time of the stamp (ns), 0 if
-    anything is unusual. now: steady, s; I[NOW_NS], I[SENT_NS], I[RECEIVED_NS]: of the message, as in `transit_age`.
+    """Part before the law: into A the state, the reference, and S after this cycle. Returns the stamp (ns), 0 if
+    anything is unusual. now: steady clock, s; I[NOW_NS], I[SENT_NS], I[RECEIVED_NS]: as in `transit_age`.
     """
     time_ns = read_state(words, numbers, I, A, n)
     if time_ns == 0:
@@ -173,7 +173,7 @@ def begun(words, numbers, I, K, A, S, n, now, rows):
 
 @exact
 def within_limits(K, A, n, elapsed):
-    """`limited` of the effort of the joints, `elapsed` s after the last one."""
+    """`limited` for the joint efforts, `elapsed` s after the last ones."""
     r = SCALARS
     return limited(A[TAU * n:REFERENCE * n], K[r + LIMIT * n:r + RATE * n], K[r + RATE * n:r + TOLERANCE * n],
                    A[SENT * n:NEW_Q * n], elapsed, A[NEW_EFFORT * n:MEASURED * n])
@@ -196,7 +196,7 @@ def ended(words, I, A, S, n, time_ns):
 @quick_entry("boolean(float64[::1], float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], "
              "float64[::1], float64[::1], float64)")
 def steady_cycle_entry(B, W, words, numbers, I, K, A, S, P, now):
-    """With a law of `tracking`; times as in `begun`."""
+    """Steady cycle with a law of `tracking`; times as in `begun`."""
     n = size_v(B)
     time_ns = begun(words, numbers, I, K, A, S, n, now, 3)
     if time_ns == 0:
@@ -213,8 +213,8 @@ def steady_cycle_entry(B, W, words, numbers, I, K, A, S, P, now):
 @quick_entry("boolean(int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], float64[::1], float64, "
              "float64)")
 def followed_state_entry(words, numbers, I, K, A, S, now, before):
-    """The beginning of that: whether the message at `now` (s, steady) is a state that follows on the last one, which
-    came `before`. I[COUNT]: numbers of a state; S: the clock alone, for which it counts then.
+    """First part of the cycle: whether the message at `now` (s, steady clock) continues the state received at `before`;
+    if so, advance the clock S. I[COUNT]: numbers of a state.
     """
     n = I[COUNT]
     time_ns = read_state(words, numbers, I, A, n)

@@ -1,8 +1,8 @@
-"""The steady cycle of a robot with elastic joints: from the bytes of a joint state to the efforts of links and motors.
+"""Steady cycle of a robot with elastic joints: from the bytes of a joint state to efforts of links and motors.
 
-Around the law of `flat` what `cycle_kernel` does for every law. Beside its arrays, with one number per joint in a row:
-F, c: the law and its springs; m: what the law says (`flat.RESULTS`), position and velocity of the motors as they were
-heard, limits of their efforts, the last one, and what this call makes.
+The law of `flat` within the functions of `cycle_kernel`. Additional arrays, in rows of one number per joint: F, c: the
+law and its springs; m: results of the law (`flat.RESULTS`), received position and velocity of the motors, limits of
+their efforts, the last efforts, and those of this call.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POSITION, VELOCITY, LIMIT_OF_MOTORS, RATE_OF_MOTORS, SENT, _NEW, _POSITION, _VEL
 
 @exact
 def measured_motors(F, n, i, q, v, m):
-    """The motor of joint i: that of a rigid joint is the joint."""
+    """Measured motion of motor i into m; for a rigid joint, the joint's."""
     elastic = F[flat.SCALARS + flat.ELASTIC * n + i] > 0.0
     m[_POSITION, i] = m[POSITION, i] if elastic else q[i]
     m[_VELOCITY, i] = m[VELOCITY, i] if elastic else v[i]
@@ -32,7 +32,7 @@ def measured_motors(F, n, i, q, v, m):
 @quick_entry("boolean(float64[::1], float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], "
              "float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64)")
 def flat_cycle_entry(B, W, words, numbers, I, K, A, S, F, c, m, now):
-    """Times as in `begun`. Where it returns True, the motors in m are those that the law took."""
+    """Steady cycle with elastic joints; times as in `begun`. If True, m has the motor states used by the law."""
     n = size_v(B)
     time_ns = begun(words, numbers, I, K, A, S, n, now, 5)
     if time_ns == 0:

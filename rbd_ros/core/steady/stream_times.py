@@ -1,8 +1,7 @@
 """Timing of a stream of joint states: clock, message delay, loop rate, cycle statistics.
 
-Each is a record of numbers in an array S from o on, by the names in `CLOCK`, `TRANSIT`, `LOOP` and `CYCLES`; counts are
-numbers, too. What they mean is written where they live: `runtime/inputs/stamps.py`, `runtime/control/loop_rate.py`,
-`runtime/statistics.py`.
+Each is a record in an array S from offset o on, with fields `CLOCK`, `TRANSIT`, `LOOP` and `CYCLES`; counts are floats.
+Documentation of the fields: `runtime/inputs/stamps.py`, `runtime/control/loop_rate.py`, `runtime/statistics.py`.
 """
 from __future__ import annotations
 
@@ -22,21 +21,21 @@ _ADVANCE, _STEP, _INTERVAL, _COUNT, _ADVANCES, _OFFSET, _UNTIL, _RATE, _HIGHEST,
 _FIXED, _CYCLE, _LAST, _MEAN, _INTERVALS, _PAUSES = range(len(CYCLES))
 
 # of clocks
-PERIODS = 5          # a leap of so many steps of the stamps
+PERIODS = 5          # a leap: number of stamp periods
 SLOWER, FASTER, MUCH = 2.0, 1.2, 1.1
-LEARNING = 8         # stamps that advance, from the first or a restart on, until period and pace count; LEAP until then
+LEARNING = 8         # advancing stamps after a start until period and pace are valid; LEAP until then
 LEAP = 1.0           # s
-UNKNOWN = 0.01       # s: the period until it is known
-SPAN = 0.5           # s: the largest offset is that of one to two of these
-MEMORY, LONGEST = 64, 4.0    # messages of the means; an advance counts as at most so many steps
+UNKNOWN = 0.01       # s: assumed period before it is known
+SPAN = 0.5           # s: window of the largest offset, one to two of these
+MEMORY, LONGEST = 64, 4.0    # messages in the means; largest advance in periods
 # of transit
-PROMPT = 2.0         # s: the most prompt message of one to two of these is the measure of the others
-STRANGE = 1.0        # s: no message waits that long; it is one of the two clocks that leapt
+PROMPT = 2.0         # s: window of the smallest delay, one to two of these
+STRANGE = 1.0        # s: a longer delay means that one of the clocks leapt
 # of loops
 WINDOW, PAUSES = 0.5, 50.0    # s; periods
 LEARNT = 64          # steps
 EAGER = 1.5
-OLD, BECAME_SLOW = 1, 2       # what `judge` counts
+OLD, BECAME_SLOW = 1, 2       # results of `judge`
 
 
 @exact
@@ -47,13 +46,13 @@ def clock_period(S, o):
 
 @exact
 def clock_pace(S, o):
-    """Seconds of the stamps in a second."""
+    """Rate of the stamps' clock relative to the steady clock."""
     return S[o + _ADVANCE] / max(S[o + _INTERVAL], 1e-9) if S[o + _ADVANCES] >= LEARNING else 1.0
 
 
 @exact
 def clock_leaps(S, o, passed, waited):
-    """Whether a stamp later by `passed` that came `waited` later is of a clock that leapt."""
+    """Whether the stamps' clock leapt: `passed` s between stamps, `waited` s between arrivals."""
     if S[o + _ADVANCES] < LEARNING:
         return passed - waited > LEAP
     ahead = S[o + _OFFSET] + passed - S[o + _RATE] * waited - max(S[o + _HIGHEST], S[o + _BEFORE])
@@ -62,7 +61,7 @@ def clock_leaps(S, o, passed, waited):
 
 @exact
 def clock_advance(S, o, now, passed, waited):
-    """Such a message counts."""
+    """Update the clock by a message: `passed` s between stamps, `waited` s between arrivals, at `now` (s, steady)."""
     S[o + _OFFSET] += passed - S[o + _RATE] * waited
     if now >= S[o + _UNTIL]:
         S[o + _BEFORE] = S[o + _HIGHEST]
@@ -87,8 +86,8 @@ def clock_advance(S, o, now, passed, waited):
 
 @exact
 def transit_age(S, o, now_ns, sent_ns, received_ns):
-    """Age (s) of a message that was sent at that time by the publisher's clock and received at that time by ours;
-    0: not known.
+    """Age (s) of a message at now_ns, from its time of sending (publisher's clock) and of reception (this clock), ns;
+    0 if unknown.
     """
     late = 0.0
     if sent_ns != 0:
@@ -110,7 +109,7 @@ def transit_age(S, o, now_ns, sent_ns, received_ns):
 
 @exact
 def expect(S, o, period):
-    """The limits of a loop with this period (s)."""
+    """Set the limits of a loop with this period (s)."""
     S[o + _PERIOD] = period
     S[o + _OLDEST] = S[o + _MAX_AGE] * period
     S[o + _LONGEST] = period / S[o + _FRACTION] if S[o + _FRACTION] > 0.0 else np.inf
@@ -121,8 +120,8 @@ def expect(S, o, period):
 
 @exact
 def judge(S, o, now, step, age, ramp):
-    """A state whose stamp is `step` s after the one before is answered at `now` (s, steady), `age` s (of the time of
-    stamps) after it was sent. ramp: s in which feedback comes back. Returns what is to be counted.
+    """Update the loop rate by a state, `step` s of stamps after the last one, answered at `now` (s, steady), `age` s
+    (of stamps) after it was sent. ramp: time of the return of feedback, s. Returns 0, `OLD` or `BECAME_SLOW`.
     """
     first = S[o + NOW] == -np.inf
     elapsed = now - S[o + NOW]
@@ -163,7 +162,7 @@ def judge(S, o, now, step, age, ramp):
 
 @exact
 def cycle_received(S, o, now):
-    """A valid joint state arrived at `now` (s, steady); whether it is late."""
+    """Count a valid joint state that arrived at `now` (s, steady); whether it is late."""
     late = False
     if S[o + _LAST] != 0.0:
         interval = now - S[o + _LAST]
@@ -173,7 +172,7 @@ def cycle_received(S, o, now):
             S[o + _INTERVALS] += 1.0
             S[o + _PAUSES] = 0.0
             S[o + _MEAN] += (interval - mean) / min(S[o + _INTERVALS], 256.0)
-        else:    # a pause or a burst is no period, but so many in a row are: what was before was none
+        else:    # single pauses and bursts are ignored; many in a row are a new period
             S[o + _PAUSES] += 1.0
             if S[o + _PAUSES] == 8.0:
                 S[o + _MEAN] = interval

@@ -1,6 +1,6 @@
-"""Tracking of a reference: the torque of the laws in `runtime/control/tracking_law.py`, of one state, in one call.
+"""Tracking of a reference: torque of the laws in `runtime/control/tracking_law.py` for one state, in one call.
 
-A law is a record P of numbers: which law, what belongs to it, and per joint gains and friction; then room to compute.
+The law is a record P of numbers: kind and scalars, rows of gains and friction per joint, then workspace.
 """
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..model.configuration import between_node, positions_valid
 
 NONE, GRAVITY, FULL, COMPUTED_TORQUE = range(4)
 KIND, FEEDBACK, ALONE, FRICTION, SMOOTHING, OWN_GRAVITY, OWN_CORIOLIS, SCALARS = range(8)
-KP, KD, DAMPING, COULOMB, _ZERO, _X, _Y, ROWS = range(8)    # of nv numbers each, after the scalars
+KP, KD, DAMPING, COULOMB, _ZERO, _X, _Y, ROWS = range(8)    # rows of nv numbers, after the scalars
 
 
 def packed_size(nv: int) -> int:
-    """How many numbers P has."""
+    """Size of P."""
     return SCALARS + ROWS * nv
 
 
@@ -38,7 +38,7 @@ def add_to(tau, x, sign):
 
 @exact
 def feedback(kp, kd, v, rv, share, x):
-    """x: differences of positions; becomes (Kp x + Kd (v_ref − v)) share."""
+    """In place: x, position errors, becomes (Kp x + Kd (v_ref − v)) share."""
     for i in range(len(x)):
         x[i] = (kp[i] * x[i] + kd[i] * (rv[i] - v[i])) * share
 
@@ -60,8 +60,9 @@ def differences(B, q0, q1, out):
 
 @sweep
 def tracking(B, P, q, v, rq, rv, ra, wrench, share, W, tau):
-    """The torque of the law P in the state q, v for the reference rq, rv, ra; False where that would not be finite.
-    wrench: per node, empty: none. share: of the feedback, unless there is nothing else.
+    """Torque tau of the law P in the state q, v for the reference rq, rv, ra; False if not finite.
+
+    wrench: per node, or empty. share: weight of the feedback, ignored if the law has no other part.
     """
     n = size_v(B)
     kind = P[KIND]
