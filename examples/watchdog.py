@@ -8,7 +8,8 @@ one request. Where the first one was active and neither is any more, as the mana
 second: engage the brakes, and end this, before you deactivate both. Give it real-time priority, and start it when the
 node is there; it ends when it has asked. It cannot help where the machine freezes: that is for the robot's brakes. For
 another node or manager: `--ros-args -r feedforward/effort:=flatness/effort` and `-r`, both for
-`controller_manager/switch_controller` and for `controller_manager/activity`, to `arm/controller_manager/…`.
+`controller_manager/switch_controller` and for `controller_manager/activity`, to `arm/controller_manager/…`. Where the
+first one is a joint_trajectory_controller, which holds the arm of a silent node: `-r feedforward/effort:=none`.
 """
 import sys
 import time
@@ -59,22 +60,26 @@ def main() -> int:
     request = SwitchController.Request(activate_controllers=[holding], deactivate_controllers=[torque],
                                        strictness=SwitchController.Request.STRICT, activate_asap=True)
     try:
-        while not (heard and manager.service_is_ready()):
+        while not manager.service_is_ready():
             rclpy.spin_once(node, timeout_sec=0.1)
-        deadline = time.monotonic() + (0.0 if ControllerManagerActivity is None else PATIENCE)
-        while not holders.heard and time.monotonic() < deadline:
+        deadline = time.monotonic() + PATIENCE
+        while not (heard and (holders.heard or ControllerManagerActivity is None)) and time.monotonic() < deadline:
             rclpy.spin_once(node, timeout_sec=0.1)
         print(f"watching: {holding} will hold the arm", flush=True)
+        if not heard:
+            print("no torque yet: until some comes, only the controllers are watched", flush=True)
         if not holders.heard:
             print("the manager says nothing of its controllers: only a silent node is noticed", flush=True)
+        speaks = False
         silent = left = 0.0
         while max(silent, left) < SILENCE:
+            speaks = speaks or bool(heard)
             heard.clear()
             begin = time.monotonic()
             rclpy.spin_once(node, timeout_sec=TURN)
             # at most a turn: time in which this process stood still does not count
             turn = min(time.monotonic() - begin, TURN)
-            silent = 0.0 if heard else silent + turn
+            silent = silent + turn if speaks and not heard else 0.0
             left = left + turn if holders.left else 0.0    # for so long: a switch may pass through this
         reason = f"{torque} is not active" if holders.left else "no torque"
         if holders.left:    # a strict request to deactivate it would be refused

@@ -26,7 +26,7 @@ def watched(start_node, tmp_path, robot):
     """(node, stand-in manager, process that watches); `watched(**parameters)`."""
     started = []
 
-    def start(activity=True, **parameters):
+    def start(activity=True, arguments=(), **parameters):
         messages = install(tmp_path / "msgs", activity)
         manager = Manager(robot)
         node = start_node("feedforward", python_path=messages, **(PARAMETERS | parameters))
@@ -35,8 +35,8 @@ def watched(start_node, tmp_path, robot):
         log = tmp_path / "log"
         with log.open("w") as file:
             process = subprocess.Popen(
-                [sys.executable, "examples/watchdog.py", "effort_controller", "holding_controller"], cwd=ROOT,
-                stdout=file, stderr=file, env=os.environ | {"PYTHONPATH": path})
+                [sys.executable, "examples/watchdog.py", "effort_controller", "holding_controller", *arguments],
+                cwd=ROOT, stdout=file, stderr=file, env=os.environ | {"PYTHONPATH": path})
         process.log = log.read_text
         started.append((manager, process))
         robot.spin_until(lambda: "watching" in process.log(), "watchdog")
@@ -101,6 +101,20 @@ def test_switches_by_others_are_none_of_its_business(robot, watched):
         robot.efforts.clear()
         robot.spin_until(lambda: len(robot.efforts) > 10, "time")
         assert not manager.requests and process.poll() is None
+
+
+def test_controllers_are_watched_where_no_node_speaks(robot, watched):
+    """As for joint_trajectory_controller, which holds the arm without messages."""
+    node, manager, process = watched(arguments=["--ros-args", "-r", "feedforward/effort:=none"])
+    assert "no torque yet" in process.log()
+    node.process.kill()
+    node.process.wait()
+    end = time.monotonic() + 0.5
+    robot.spin_until(lambda: time.monotonic() > end, "time")
+    assert not manager.requests and process.poll() is None
+    manager.become(effort_controller="inactive")
+    assert "effort_controller is not active: holding_controller holds the arm" in ended(robot, process)
+    assert process.returncode == 0 and manager.states["holding_controller"] == "active"
 
 
 def test_without_the_topic_silence_alone_is_watched(robot, watched):
