@@ -170,7 +170,7 @@ def test_what_a_new_load_takes_is_done_before_the_controller_has_it(monkeypatch)
     def late(model):
         raise AssertionError("a table of the model's links in the control loop")
 
-    monkeypatch.setattr(module, "_made", late)
+    monkeypatch.setattr(module, "_packed", late)
     made.apply(settings)
     answer(made)
     assert made.sensed(1.0) is not None

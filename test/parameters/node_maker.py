@@ -46,6 +46,7 @@ class Nodes:
         pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
         if self.program == "mujoco_plant":
             pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
+        from rbd_ros.nodes.base.rclpy_inside import let_go
         interval = sys.getswitchinterval()
         first, later = split(self.make_class().table, values) if self.program != "lockstep" else (values, None)
         with parameter_file(first) as arguments:
@@ -60,6 +61,7 @@ class Nodes:
         finally:
             node.stop()
             node.destroy_node()
+            let_go(node)
             rclpy.shutdown()
             gc.unfreeze()    # what a control loop did to this process
             sys.setswitchinterval(interval)
