@@ -95,10 +95,12 @@ if TYPE_CHECKING:
     )
     from .core.identification.base_parameters import BaseParameters, base_parameters
     from .core.identification.excited.excitation import Excitation, excitation
+    from .core.identification.excited.poses import PoseExcitation, excitation_poses
     from .core.identification.fit import identify
     from .core.identification.identified import Estimate, Identification
     from .core.identification.recorded.recording import Recording
     from .core.identification.transmission import Transmission
+    from .core.identification.zeros import Zeros
     from .core.model.files.collision_surfaces import surfaces_of
     from .core.model.files.constraint_yaml import load_constraints, load_contacts
     from .core.model.files.screws import from_screws
@@ -131,10 +133,11 @@ __all__ = [
     "Hybrid", "HybridDerivatives", "HybridDirectional", "Identification", "Inertia", "InverseDerivatives",
     "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motions",
     "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PDLaw", "Plane", "PlaneLimit", "Point",
-    "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact",
+    "PoseExcitation", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
+    "RollingContact",
     "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SingularMassMatrix", "SlidingContact",
     "Solutions", "SpecializedModel", "Sphere", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath",
-    "Torus", "Transmission", "UnilateralContact", "Usage", "UserConstraint", "VariableDrive", "anchored",
+    "Torus", "Transmission", "UnilateralContact", "Usage", "UserConstraint", "VariableDrive", "Zeros", "anchored",
     "articulated_bodies", "balafoutis_patel", "base_parameters", "batch", "bias_effort", "body_accelerations",
     "body_derivatives", "body_momenta", "body_velocities", "box_contacts", "c_source", "center_of_mass",
     "centroidal_momentum", "closed_form", "closest_points", "compile_all", "constrained_forward_dynamics",
@@ -144,6 +147,7 @@ __all__ = [
     "constrained_inverse_dynamics_directional", "constrained_inverse_solutions", "constraint_bias",
     "constraint_jacobian", "constraint_values", "constraint_wrenches", "contact_accelerations", "contact_rates",
     "contact_twist", "contact_wrenches", "coriolis_matrix", "effective_inertia", "effort_energy", "excitation",
+    "excitation_poses",
     "feedback_linearization", "feedback_linearization_directional", "forward_dynamics",
     "forward_dynamics_derivatives", "forward_dynamics_directional", "forward_dynamics_time_derivatives",
     "forward_kinematics", "friction_effort", "friction_effort_derivatives", "from_screws", "gravity_effort",
@@ -224,11 +228,14 @@ _LATER = {
     "base_parameters": "core.identification.base_parameters",
     "Excitation": "core.identification.excited.excitation",
     "excitation": "core.identification.excited.excitation",
+    "PoseExcitation": "core.identification.excited.poses",
+    "excitation_poses": "core.identification.excited.poses",
     "identify": "core.identification.fit",
     "Estimate": "core.identification.identified",
     "Identification": "core.identification.identified",
     "Recording": "core.identification.recorded.recording",
     "Transmission": "core.identification.transmission",
+    "Zeros": "core.identification.zeros",
     "surfaces_of": "core.model.files.collision_surfaces",
     "load_constraints": "core.model.files.constraint_yaml",
     "load_contacts": "core.model.files.constraint_yaml",

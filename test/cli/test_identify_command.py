@@ -85,6 +85,25 @@ def test_excite_writes_a_trajectory_within_the_limits(tmp_path, capsys):
         assert capsys.readouterr().err.startswith("rbd excite:")
 
 
+def test_poses_are_written_and_identified_with_their_zeros(tmp_path, capsys):
+    path, arm = tmp_path / "poses.csv", str(rbd.sample_path("two_link"))
+    assert main(["excite", arm, "-o", str(path), "--poses", "6", "--speed", "0.5", "--rate", "50"]) == 0
+    said = capsys.readouterr().out
+    assert "6 poses of" in said and "begins at rest at" in said and f"wrote {path}" in said
+    model = rbd.sample("two_link").with_(damping=0.2, friction=0.3)
+    t, *columns = np.loadtxt(path, delimiter=",", skiprows=1).T
+    q, v, a = np.reshape(columns, (3, 2, -1)).transpose(0, 2, 1)
+    assert np.abs(v).max() == pytest.approx(0.5, rel=1e-3)
+    tau = rbd.inverse_dynamics(model, q + np.array([0.0, 0.03]), v, a) + rbd.friction_effort(model, v)
+    recording = tmp_path / "slow.npz"
+    np.savez(recording, t=t, q=q, tau=tau, joints=model.velocity_names)
+    assert main(["identify", arm, str(recording), "--zeros"]) == 0
+    said = " ".join(capsys.readouterr().out.split())    # the last link's centre of mass explains the elbow's
+    assert f"taken as right: {', '.join(model.velocity_names)}" in said
+    assert main(["excite", arm, "-o", str(path), "--poses", "1"]) == 1
+    assert "count must be an integer from 3" in capsys.readouterr().err
+
+
 CONTINUOUS = """<robot name="turner"><link name="base"/>
   <link name="arm"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
     <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>

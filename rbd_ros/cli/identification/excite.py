@@ -1,8 +1,9 @@
-"""`rbd excite ROBOT`: a motion to record for identification, as a joint trajectory."""
+"""`rbd excite ROBOT`: a motion to record for identification, as a joint trajectory, fast or through poses."""
 from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from ...core.dynamics.inverse import inverse_dynamics
 from ...core.dynamics.kinematics import forward_kinematics
 from ...core.errors import RbdError
 from ...core.identification.excited.excitation import excitation
+from ...core.identification.excited.poses import SPEED, excitation_poses
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import CheckedLimits, MotionLimits
 from ...core.motion.periodic_motion import PeriodicMotion
+from ...core.motion.sampled_motion import SampledMotion
 from ...core.motion.places.plane_limit import PlaneLimit
 from ..files.robot import add_robot, load_robot
 from .identify import locked
@@ -27,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="excitation.yaml", metavar="FILE",
                         help="trajectory_msgs/JointTrajectory as YAML, or a table if it ends in .csv "
                              "(default: %(default)s)")
+    parser.add_argument("--poses", type=int, metavar="COUNT",
+                        help="a slow motion through so many poses (20 to 60) in place of a fast one; each is passed "
+                             "slowly in both directions")
+    parser.add_argument("--speed", type=float, default=SPEED, metavar="SPEED",
+                        help="rad/s or m/s, with --poses: the largest between them (default: %(default)s)")
     parser.add_argument("--duration", type=float, default=20.0, help="s (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=40.0, help="of computation (default: %(default)s)")
     parser.add_argument("--rate", type=float, default=100.0, help="points per second (default: %(default)s)")
@@ -45,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
                         help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: "
                         "0 0 -9.81)")
-    parser.epilog = "It begins and ends at rest, at its first point: move there first, with the workspace clear."
+    parser.epilog = "It begins and ends at rest: move to its first point first, with the workspace clear."
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -65,9 +73,15 @@ def run(namespace: argparse.Namespace) -> int:
     limits = MotionLimits(position_lower=base.position_lower + margin, position_upper=base.position_upper - margin,
                           velocity=namespace.velocity * base.velocity, effort=namespace.effort * base.effort,
                           acceleration=acceleration)
-    made = excitation(model, namespace.duration, limits=limits, seconds=namespace.seconds,
-                       planes=_floor(model, namespace.floor),
-                       progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
+    options: dict[str, Any] = {"limits": limits, "planes": _floor(model, namespace.floor),
+                               "progress": lambda line: print(f"  {line}", file=sys.stderr, flush=True)}
+    if namespace.poses is not None:
+        slow = excitation_poses(model, namespace.poses, speed=namespace.speed, **options)
+        slow.motion.write_trajectory(namespace.output, model.velocity_names, namespace.rate)
+        print(f"{slow} (below 10 is good); `rbd identify --zeros` also finds zero offsets of its joints")
+        _close(model, slow.motion, namespace.output)
+        return 0
+    made = excitation(model, namespace.duration, seconds=namespace.seconds, **options)
     made.motion.write_trajectory(namespace.output, model.velocity_names, namespace.rate)
     print(f"{model.name}: {made.duration:g} s in {made.periods} period{'s' * (made.periods != 1)}, condition number "
           f"{made.condition:.1f} (below 20 is good, above 100 some parameters will hardly be seen)")
@@ -78,11 +92,16 @@ def run(namespace: argparse.Namespace) -> int:
         print(f"  {name:13} up to {100.0 * usage.ratio:5.1f} % of its limit: {usage.joint} at {usage.time:.2f} s")
     for line in _unlimited(model, made.motion, limits.checked(model)):
         print(f"  {line}")
-    start = ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, made.motion(0.0).q, strict=True))
-    print(f"begins and ends at rest at {start}")
-    print("nothing here knows of obstacles, cables or the robot's own body: play it slowly first")
-    print(f"wrote {namespace.output}")
+    _close(model, made.motion, namespace.output)
     return 0
+
+
+def _close(model: RobotModel, motion: SampledMotion, output: str) -> None:
+    """Print both ends of the motion and what it does not know."""
+    for ends, t in (("begins at rest at", 0.0), ("ends at rest at", motion.duration)):
+        print(ends, ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, motion(t).q, strict=True)))
+    print("nothing here knows of obstacles, cables or the robot's own body: play it slowly first")
+    print(f"wrote {output}")
 
 
 def _unlimited(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits) -> list[str]:

@@ -51,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: "
                         "0 0 -9.81)")
     parser.add_argument("--constraints", metavar="FILE.yaml", help="closed loops of the robot, or a sample's name")
+    parser.add_argument("--zeros", action="store_true", help="zero offsets of the joints and the tilt of the mounting, "
+                        "too, as far as gravity shows them")
     parser.add_argument("--stribeck", action="store_true", help="friction near rest, too, with a velocity per joint")
     parser.add_argument("--prior", type=float, default=0.1, metavar="WEIGHT",
                         help="of the description along what the recording does not show (default: %(default)s)")
@@ -74,6 +76,7 @@ def run(namespace: argparse.Namespace) -> int:
     validation = Recording.load(namespace.validate, **options) if namespace.validate else None
     result = identify(model, recording, mode=namespace.mode, body=namespace.body, constraints=constraints,
                       validation=validation, rotors=not namespace.no_rotors, stribeck=namespace.stribeck,
+                      zeros=namespace.zeros,
                       cutoff=namespace.cutoff, prior=namespace.prior, solver=namespace.solver,
                       delay="estimate" if namespace.delay is None else namespace.delay,
                       gains=_gains(namespace.gains, model), slowest=namespace.slowest,

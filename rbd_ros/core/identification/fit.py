@@ -28,6 +28,7 @@ from .stacking import Equations, split
 from .stribeck import LawOf, Stribeck, find_stribeck
 from .transmission import CoupledMotors, Transmission
 from .unknowns import Unknowns, unknowns
+from .zeros import LARGEST, ROUNDS, SETTLED, ZeroColumns, Zeros, moved, turned
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -40,7 +41,7 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
              rotors: bool = True, friction: bool = True, stribeck: bool = False, cutoff: float | None = None,
              smoothing: float = SMOOTHING, delay: float | str = "estimate",
              gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, solver: str = "newton",
-             robust: bool = True, slowest: float = REST, transmission: Transmission | None = None,
+             robust: bool = True, slowest: float = REST, transmission: Transmission | None = None, zeros: bool = False,
              progress: Progress | None = None) -> Identification:
     """Identify the physically consistent model that best explains the recorded efforts.
 
@@ -54,8 +55,9 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     of the description for unidentifiable directions, see `consistent_fit`. solver: "newton", or "semidefinite" for the
     same problem by the package Clarabel. robust: reduce the weight of outliers. slowest (rad/s, m/s): efforts of slower
     joints are excluded, because they stick, unless `friction` is False; 0 if torque is measured at the link.
-    transmission: of a coupled wrist, whose motors on more than one joint have unknown rotors and friction. progress:
-    called with a line at each step. Raises `RbdError` for invalid data.
+    transmission: of a coupled wrist, whose motors on more than one joint have unknown rotors and friction. zeros: also
+    identify zero offsets of the joints and the direction of gravity, as far as gravity shows them. progress: called
+    with a line at each step. Raises `RbdError` for invalid data.
 
         >>> model = rbd.sample("two_link")
         >>> motion, t = rbd.SplineMotion(np.random.default_rng(0).normal(size=(30, 2)), 10.0), np.linspace(0, 10, 2001)
@@ -87,6 +89,13 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         equations, lag, notes = task.aligned(equations, recording, base, unknown)
         findings += notes
         rows = equations.rows()
+    zero: Zeros | None = None
+    if zeros:
+        task, recording, equations, zero = task.with_zeros(equations, recording, lag)
+        validation = validation if validation is None else moved(validation, model, zero.position)
+        rows = equations.rows()
+        unknown, base = task.unknown(rows, equations)
+        findings += zero.findings(model)
     check = check_efforts(equations, rows, body)
     findings += check.findings
     found: Stribeck | None = None
@@ -106,7 +115,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         task.tell("validation")
         held, notes = task.judged(validation, equations, lag)
         findings += notes
-    return task.result(equations, unknown, base, found, linear, part, (fitted, held), lag, findings, check.reversed)
+    result = task.result(equations, unknown, base, found, linear, part, (fitted, held), lag, findings, check.reversed)
+    return result if zero is None else replace(result, zeros=zero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +200,37 @@ class _Task:
             notes.append(f"efforts are {1e3 * abs(lag):.1f} ms {'behind' if lag > 0.0 else 'ahead of'} the states: "
                          "taken back")
         return equations, lag, notes
+
+    def with_zeros(self, equations: Equations, recording: Recording,
+                   lag: float) -> tuple[_Task, Recording, Equations, Zeros]:
+        """The task with gravity, and the recording and its equations with positions, that fit the efforts best."""
+        if equations.chain is not None:
+            raise RbdError("zeros: offsets of positions are not identified in closed loops, whose joints share them")
+        task, offset, shown = self, np.zeros(self.model.nv), None
+        recording = recording.in_order_of(self.model)[0]
+        for _ in range(ROUNDS):
+            rows = equations.rows()
+            unknown, base = task.unknown(rows, equations)
+            columns = ZeroColumns(equations, rows, base, unknown, _known(unknown), self.robust)
+            step, half = columns.solved(shown)
+            shown = np.isfinite(half)
+            joints, count = columns.joints, len(columns.joints)
+            offset[joints] += step[:count]
+            if not np.abs(offset).max(initial=0.0) < LARGEST:
+                raise RbdError("zeros: the efforts fit no position near those recorded: are its units radians and its "
+                               "signs right?")
+            model = task.model.with_(gravity=turned(task.model.gravity, step[count:]))
+            task = replace(task, model=model)
+            shifted = moved(recording, model, offset)
+            equations = replace(equations, model=model, prepared=task._again(shifted, equations.prepared, lag))
+            self.tell(f"zero offsets up to {np.abs(offset).max(initial=0.0):.4f} (rad or m)")
+            if np.abs(step).max(initial=0.0) < SETTLED:
+                break
+        width = np.full(self.model.nv, np.inf)
+        width[joints] = half[:count]
+        old, new = self.model.gravity, task.model.gravity
+        tilt = float(np.arctan2(np.linalg.norm(np.cross(old, new)), old @ new))
+        return task, shifted, equations, Zeros(offset, width, new, tilt, float(max(half[count:], default=np.inf)))
 
     def _again(self, recording: Recording, prepared: Prepared, delay: float) -> Prepared:
         return prepare(self.model, recording, prepared.cutoff, delay, self.smoothing, self.coupled.rows)

@@ -18,6 +18,7 @@ from .regressor_columns import columns_of, follower_rotors, inertia_of
 from .stribeck import StribeckTerms
 from .transmission import Transmission
 from .unknowns import Unknowns
+from .zeros import Zeros
 from .written.node_files import actuation_text, parameters_text, ur_friction_text, write_text
 from .written.urdf_writer import rewritten
 
@@ -84,7 +85,8 @@ class Identification:
     Coulomb level, N m or N, zero where it was not asked for or is not shown; stribeck: the velocities of the others.
     reversed: joints whose effort has the wrong sign: no model of these is written.
     transmission: with the rotors and the friction of motors on more than one joint, where there are any; no URDF and no
-    node knows of them.
+    node knows of them. zeros: of positions and gravity, if these were asked for: `model` has this gravity, and efforts
+    are those of recorded positions plus offsets.
     """
 
     model: RobotModel
@@ -108,6 +110,7 @@ class Identification:
     stribeck: tuple[StribeckVelocity, ...]
     transmission: Transmission | None = None
     reversed: tuple[str, ...] = ()
+    zeros: Zeros | None = None
 
     @property
     def friction(self) -> Friction:
@@ -129,6 +132,8 @@ class Identification:
         """Efforts of the motors: inverse dynamics, friction and offset, (nv,) or (N, nv), N m or N. For a robot with
         closed loops, the joint efforts without constraint forces: see `constrained_inverse_dynamics`.
         """
+        if self.zeros is not None:
+            q = np.asarray(q, dtype=np.float64) + self.zeros.position
         tau: Array = inverse_dynamics(self.model, q, v, a)
         tau = tau + self.friction.effort(np.asarray(v, dtype=np.float64)) + self.offset
         return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)

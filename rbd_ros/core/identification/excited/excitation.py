@@ -105,7 +105,7 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     base = structural_base(model, chosen)
     columns = chosen[base.independent]
     series = Series(count, cycle, max(12 * count, 120))
-    information = Information(model, series, columns, _row_weights(model, allowed))
+    information = Information(model, series, columns, row_weights(model, allowed))
     penalty = Penalty(model, series, _narrowed(allowed), kept_out)
     x = _start(model, series, allowed, np.random.default_rng(seed))
     x = _optimised(x, information, penalty, begin + 0.9 * budget, tell)
@@ -115,7 +115,7 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     return Excitation(model, motion, total, times, condition, log_det, usage, time.monotonic() - begin)
 
 
-def _row_weights(model: RobotModel, limits: CheckedLimits) -> Array:
+def row_weights(model: RobotModel, limits: CheckedLimits) -> Array:
     """Inverse effort limit per joint, or 1 if a joint has none."""
     return 1.0 / limits.effort if np.isfinite(limits.effort).all() else np.ones(model.nv)
 
@@ -130,7 +130,7 @@ def _narrowed(limits: CheckedLimits) -> CheckedLimits:
                    acceleration=MARGIN * limits.acceleration, effort=MARGIN * limits.effort)
 
 
-def _range(model: RobotModel, limits: CheckedLimits) -> tuple[Array, Array]:
+def joint_ranges(model: RobotModel, limits: CheckedLimits) -> tuple[Array, Array]:
     """Middle and half range of positions; about the neutral position without limits."""
     neutral = model.neutral()
     low = np.where(np.isfinite(limits.position_lower), limits.position_lower, neutral - REACH)
@@ -141,7 +141,7 @@ def _range(model: RobotModel, limits: CheckedLimits) -> tuple[Array, Array]:
 
 def _start(model: RobotModel, series: Series, limits: CheckedLimits, rng: np.random.Generator) -> Array:
     """Random coefficients about the middle, within position and velocity limits."""
-    middle, half = _range(model, limits)
+    middle, half = joint_ranges(model, limits)
     x = rng.normal(size=(series.size, model.nv))
     x[0] = 0.0
     q, v, a = series.motion(x)
@@ -191,7 +191,7 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
     usage: dict[str, Usage] = {}
     motion = PeriodicMotion(coefficients, cycle, times)
     scale = 1.0
-    middle, half = _range(model, limits)
+    middle, half = joint_ranges(model, limits)
     centred = np.clip(coefficients[0], middle - 0.9 * half, middle + 0.9 * half)
     for _ in range(12):
         scaled = scale * coefficients
