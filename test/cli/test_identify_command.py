@@ -40,8 +40,29 @@ def test_identify_writes_a_description_and_a_report(recording, tmp_path, capsys)
     np.testing.assert_allclose(rbd.mass_matrix(found, q), rbd.mass_matrix(truth, q), atol=0.02)
     assert examine(new).healthy
     text = page.read_text()
-    assert text.count("<svg") == 7 and "joint_1" in text and text.count("<polyline") == 21
+    assert text.count("<svg") == 14 and "joint_1" in text and text.count("<polyline") == 28
     assert main(["identify", URDF, recording, "--mode", "friction", "--delay", "0", "--cutoff", "5"]) == 0
+
+
+def test_the_error_to_expect_on_a_motion_is_told(recording, tmp_path, capsys):
+    motion, page = tmp_path / "motion.yaml", tmp_path / "report.html"
+    periodic(rbd.sample("iiwa"), 5).write_trajectory(motion, rbd.sample("iiwa").velocity_names)
+    arguments = ["identify", URDF, recording, "--report", str(page), "--delay", "0", "--expect", str(motion)]
+    assert main([*arguments, "--stiffness", "500"]) == 0
+    said = capsys.readouterr().out
+    rows = {line.split()[0]: line.split()[1:] for line in said[said.index("feed-forward on"):].splitlines()
+            if line.startswith("joint_")}
+    for effort, error, without, with_feed_forward in (map(float, row[:4]) for row in rows.values()):
+        assert error < 0.2 * effort
+        assert without == pytest.approx(effort / 500.0, rel=0.05) and with_feed_forward < 0.2 * without
+    text = page.read_text()
+    assert text.count("<svg") == 14 and "Feed-forward on another motion" in text and "Residual by speed" in text
+    for more, words in ((["--stiffness", "1", "2"], "--stiffness: expected one positive number or 7"),
+                        (["--stiffness", "nan"], "--stiffness"), (["--expect", str(page)], "cannot read"),
+                        (["--expect", str(tmp_path / "no.yaml")], "cannot read")):
+        assert main([*arguments, *more]) == 1
+        assert words in capsys.readouterr().err
+    assert main(["identify", URDF, recording, "--stiffness", "1"]) == 1 and "--expect" in capsys.readouterr().err
 
 
 def test_a_coupled_wrist_is_told_by_a_file(recording, tmp_path, capsys):

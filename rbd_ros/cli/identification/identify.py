@@ -6,6 +6,9 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...core.errors import RbdError
 from ...core.identification.fit import SOLVERS, identify
 from ...core.identification.identified import Identification
@@ -14,11 +17,16 @@ from ...core.identification.recorded.recording import Recording
 from ...core.identification.recorded.signals import REST
 from ...core.identification.transmission import Transmission
 from ...core.identification.unknowns import MODES
-from ...core.identification.written.report import joint_table, summary, write_report
+from ...core.identification.written.report import (
+    EXPECTED, expected_head, expected_rows, joint_table, summary, write_report,
+)
 from ...core.model.robot_model import RobotModel
 from ...core.model.samples import constraints_from
+from ...core.text_table import aligned
+from ..files.motion import motion_from
 from ..files.robot import add_robot, description_of, load_robot
 
+Array = NDArray[np.float64]
 WIDTH = 100
 
 
@@ -31,6 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--actuation", metavar="DRIVES.yaml", help="drives for parameter actuation_file")
     parser.add_argument("--ur-friction", metavar="UR.yaml", help="what turns off a UR's own friction compensation")
     parser.add_argument("--report", metavar="REPORT.html", help="a page with tables and plots")
+    parser.add_argument("--expect", metavar="MOTION", help="a motion, .yaml or .csv as of `rbd excite` and `rbd plan`, "
+                        "whose error of feed-forward is to be told")
+    parser.add_argument("--stiffness", nargs="+", type=float, metavar="STIFFNESS", help="of the position controller, "
+                        "N m/rad or N/m, one number or one per joint, with --expect: position errors, too")
     parser.add_argument("--validate", metavar="RECORDING", help="another motion, to judge by (default: the last fifth)")
     parser.add_argument("--mode", choices=MODES, default="full", help="what is unknown (default: %(default)s)")
     parser.add_argument("--body", metavar="LINK", help="that carries the load, with --mode payload")
@@ -70,6 +82,10 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.recording is None:
         raise RbdError("expected ROBOT RECORDING: a recording is a bag, .csv or .npz")
     model = load_robot(namespace, quiet=True, gravity=namespace.gravity, locked=locked(namespace.lock))
+    motion = motion_from(namespace.expect, model) if namespace.expect else None
+    stiffness = _stiffness(namespace.stiffness, model)
+    if stiffness is not None and motion is None:
+        raise RbdError("--stiffness: give the motion, too: --expect MOTION")
     constraints = constraints_from(namespace.constraints, model) if namespace.constraints else None
     options = {"topic": namespace.topic, "effort_topic": namespace.effort_topic}
     recording = Recording.load(namespace.recording, **options)
@@ -83,8 +99,11 @@ def run(namespace: argparse.Namespace) -> int:
                       transmission=Transmission.load(namespace.transmission) if namespace.transmission else None,
                       progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
     print("\n".join(as_text(result)))
+    if motion is not None:
+        print("\n".join(["", f"feed-forward on {namespace.expect}:", *aligned([expected_head(stiffness), *expected_rows(
+            result, motion, stiffness)]), *_wrapped(EXPECTED), ""]))
     if namespace.report:
-        write_report(result, namespace.report)
+        write_report(result, namespace.report, motion, stiffness)
         print(f"wrote {namespace.report}")
     result.require_signs()
     for path, write in ((namespace.output, lambda path: result.write_urdf(path, description_of(namespace))),
@@ -114,6 +133,16 @@ def _gains(given: list[str] | None, model: RobotModel) -> list[float] | dict[str
     except ValueError:
         raise RbdError(f"--gains: expected {model.nv} numbers, joint=number, or 'estimate', got "
                        f"{' '.join(given)[:100]}") from None
+
+
+def _stiffness(given: list[float] | None, model: RobotModel) -> Array | None:
+    if given is None:
+        return None
+    stiffness = np.array(given)
+    if len(given) not in (1, model.nv) or not np.isfinite(stiffness).all() or not (stiffness > 0.0).all():
+        raise RbdError(f"--stiffness: expected one positive number or {model.nv}, got "
+                       f"{' '.join(map(str, given))[:100]}")
+    return np.array(np.broadcast_to(stiffness, model.nv))
 
 
 def as_text(result: Identification) -> list[str]:

@@ -283,7 +283,7 @@ class _Task:
         free[unknown.columns[base.independent]] += linear.beta
         joint_part = slice(10 if unknown.load else 0, None)    # the loaded body keeps its own parameters
         theta[unknown.columns[joint_part]] = part[joint_part]
-        residual, shown_rows = residuals(*rows, unknown.theta, predicted, free)
+        residual, shown_rows = residuals(model, *rows, unknown.theta, predicted, free)
         confidence = estimates(unknown, base, linear, part)
         unseen = [estimate.name for estimate in confidence if not estimate.seen]
         if self.mode != "payload" and self.friction:
@@ -305,7 +305,7 @@ class _Task:
             unidentifiable=tuple(unseen), findings=(*findings, *verdict(model, residual)), base=base,
             condition=linear.condition, delay=lag, gains=equations.gain, cutoff=prepared.cutoff,
             duration=prepared.duration, prior=model, mode=self.mode, validation=shown_rows, stribeck_height=height,
-            stribeck=velocities, transmission=transmission, reversed=turned)
+            stribeck=velocities, transmission=transmission, reversed=turned, covariance=linear.covariance)
 
 
 def _share(value: Any) -> float:

@@ -14,6 +14,7 @@ from ..errors import RbdError
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
+from .expected_error import ExpectedError, ResidualBySpeed, parameter_deviation
 from .regressor_columns import columns_of, follower_rotors, inertia_of
 from .stribeck import StribeckTerms
 from .transmission import Transmission
@@ -66,11 +67,12 @@ class Residuals:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Efforts (N, nv) of the validation: measured, of the description, of the result."""
+    """Efforts (N, nv) of the validation: measured, of the description, of the result; and its residual by speed."""
 
     measured: Array
     before: Array
     after: Array
+    by_speed: ResidualBySpeed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +88,7 @@ class Identification:
     reversed: joints whose effort has the wrong sign: no model of these is written.
     transmission: with the rotors and the friction of motors on more than one joint, where there are any; no URDF and no
     node knows of them. zeros: of positions and gravity, if these were asked for: `model` has this gravity, and efforts
-    are those of recorded positions plus offsets.
+    are those of recorded positions plus offsets. covariance (rank, rank): of the unconstrained base parameters.
     """
 
     model: RobotModel
@@ -111,6 +113,7 @@ class Identification:
     transmission: Transmission | None = None
     reversed: tuple[str, ...] = ()
     zeros: Zeros | None = None
+    covariance: Array | None = None
 
     @property
     def friction(self) -> Friction:
@@ -137,6 +140,20 @@ class Identification:
         tau: Array = inverse_dynamics(self.model, q, v, a)
         tau = tau + self.friction.effort(np.asarray(v, dtype=np.float64)) + self.offset
         return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)
+
+    def expected_error(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> ExpectedError:
+        """The error to expect of feed-forward efforts by this model on a motion q, v, a (N, nv): from the residual at
+        the same speeds on motion that was not fitted, and from the uncertainty of the parameters.
+        """
+        from ..model.state import states
+
+        arrays = states(self.model, positions={"q": q}, rates={"v": v, "a": a}).arrays
+        q, v, a = (np.atleast_2d(x) for x in arrays)
+        speeds = self.validation.by_speed
+        names = tuple(self.base.parameter_names[i] for i in self.base.independent)
+        assert self.covariance is not None
+        deviation = parameter_deviation(self.prior, names, self.covariance, self.smoothing, q, v, a)
+        return ExpectedError(speeds.at(v), deviation, np.abs(v).max(axis=0) > speeds.fastest)
 
     def require_signs(self) -> None:
         """`RbdError` where efforts have the wrong sign: bodies and friction that explain these are wrong."""

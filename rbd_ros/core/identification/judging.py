@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
 from .consistency import SIZE
+from .expected_error import residual_by_speed
 from .identified import Estimate, Residuals, Validation
 from .linear_fit import LinearFit, Rows
 from .unknowns import Unknowns
@@ -20,7 +21,7 @@ FEW = 0.03           # unless that is small anyway
 GOOD = 0.1           # residual of a result that is of use
 
 
-def residuals(fitted: Rows, judged: Rows | None, start: Array, theta: Array,
+def residuals(model: RobotModel, fitted: Rows, judged: Rows | None, start: Array, theta: Array,
               free: Array) -> tuple[Residuals, Validation]:
     """Relative residuals of parameters θ of the description, the result, and unconstrained least squares."""
     rows = fitted if judged is None else judged
@@ -28,7 +29,7 @@ def residuals(fitted: Rows, judged: Rows | None, start: Array, theta: Array,
     residual = Residuals(
         _relative(rows, before), _relative(rows, after), _relative(rows, linear), _overall(rows, before),
         _overall(rows, after), _overall(rows, linear), _overall(fitted, fitted.X @ theta), judged is not None)
-    return residual, Validation(rows.y, before, after)
+    return residual, Validation(rows.y, before, after, residual_by_speed(model, rows, after))
 
 
 def _relative(rows: Rows, found: Array) -> Array:

@@ -23,8 +23,8 @@ GAP, SHORTEST_GAP = 10.0, 0.02    # median periods, and s: longer gaps are not i
 
 
 def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
-             joints: Sequence[str] | None) -> dict[str, Any]:
-    """Arguments of `Recording`."""
+             joints: Sequence[str] | None, efforts: bool = True) -> dict[str, Any]:
+    """Arguments of `Recording`; of a motion without efforts, unless these are expected."""
     source = Path(path).name
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
@@ -34,7 +34,7 @@ def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
     if not rows:
         raise RbdError(f"{source} is empty")
     if columns is None:
-        columns_of, names = _by_header([cell.strip() for cell in rows[0]], source)
+        columns_of, names = _by_header([cell.strip() for cell in rows[0]], source, efforts)
         first = 1
     else:
         columns_of, names = _by_number(columns, joints, source)
@@ -58,7 +58,7 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _by_header(header: list[str], source: str) -> tuple[dict[str, list[int]], tuple[str, ...]]:
+def _by_header(header: list[str], source: str, efforts: bool) -> tuple[dict[str, list[int]], tuple[str, ...]]:
     """Column indices by quantity, and the joints' names in the order of q."""
     times = [i for i, name in enumerate(header) if name.lower() in TIMES]
     indices: dict[str, dict[str, int]] = {"q": {}, "v": {}, "a": {}, "tau": {}}
@@ -68,10 +68,10 @@ def _by_header(header: list[str], source: str) -> tuple[dict[str, list[int]], tu
             indices[QUANTITIES[before[1].lower()]][before[2]] = i
         elif after and after[2].lower() in QUANTITIES:
             indices[QUANTITIES[after[2].lower()]][after[1]] = i
-    names = tuple(name for name in indices["q"] if name in indices["tau"])
+    names = tuple(name for name in indices["q"] if not efforts or name in indices["tau"])
     if len(times) != 1 or not names:
-        raise RbdError(f"{source}: expected a header with t and, per joint, q_NAME and tau_NAME (v_NAME, a_NAME if "
-                       f"known); got {shown(header)}. `columns` names columns by number")
+        raise RbdError(f"{source}: expected a header with t and, per joint, q_NAME{' and tau_NAME' * efforts} (v_NAME, "
+                       f"a_NAME if known); got {shown(header)}. `columns` names columns by number")
     columns_of = {"t": times} | {what: [at[name] for name in names] for what, at in indices.items()
                             if all(name in at for name in names)}
     return columns_of, names

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ...errors import RbdError
 from ...text_table import aligned
+from ...motion.trajectory import Reference
+from ..expected_error import BINS
 from ..identified import Identification
 from ..regressor_columns import felt_rotors
 from ..transmission import PER_MOTOR
@@ -18,6 +20,10 @@ from ..transmission import PER_MOTOR
 Array = NDArray[np.float64]
 POINTS = 1500        # points of a curve
 WIDTH, HEIGHT = 900, 150
+FRICTION_WIDTH, FRICTION_POINTS = 300, 201
+EXPECTED = ("Root mean squares: the effort (N m or N), and the error to expect of it: the residual at the same speeds "
+            "on motion that was not fitted, and the uncertainty of the parameters. Positions (rad or m): effort or "
+            "error over the stiffness of the position controller.")
 COLORS = {"measured": "#444444", "description": "#d08000", "identified": "#0060c0"}
 STYLE = """body{font:15px/1.45 sans-serif;max-width:980px;margin:2em auto;padding:0 1em;color:#222}
 table{border-collapse:collapse;margin:1em 0}td,th{padding:.15em .7em;text-align:right;border-bottom:1px solid #ddd}
@@ -95,18 +101,63 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f}" if np.isfinite(share) else "–"
 
 
-def write_report(result: Identification, path: str | os.PathLike[str]) -> None:
-    """Write one HTML page; raises `RbdError` on failure."""
+def speed_rows(result: Identification) -> list[list[str]]:
+    """Per joint: name, and RMS of the residual at each range of speeds, N m or N; the last is the largest speed."""
+    speeds = result.validation.by_speed
+    return [[name, *(f"{x:.3g}" if np.isfinite(x) else "–" for x in rms), f"{fastest:.3g}"] for name, rms, fastest in
+            zip(result.model.velocity_names, speeds.rms, speeds.fastest, strict=True)]
+
+
+def expected_rows(result: Identification, motion: Reference, stiffness: Array | None) -> list[list[str]]:
+    """Per joint: name, RMS of its effort on this motion and of the error to expect, N m or N, and with the stiffness
+    (nv,) of a position controller, N m/rad or N/m, the RMS position errors without and with feed-forward.
+    """
+    effort = result.effort(motion.q, motion.v, motion.a)
+    expected = result.expected_error(motion.q, motion.v, motion.a)
+    rows = []
+    for j, name in enumerate(result.model.velocity_names):
+        size, error = (float(np.sqrt(np.mean(x[:, j] ** 2))) for x in (effort, expected.total))
+        cells = [name, f"{size:.3g}", f"{error:.3g}" if np.isfinite(error) else "not shown"]
+        if stiffness is not None:
+            cells += [f"{x / stiffness[j]:.2g}" if np.isfinite(x) else "not shown" for x in (size, error)]
+        rows.append([*cells, "faster than judged" if expected.outside[j] else ""])
+    return rows
+
+
+def expected_head(stiffness: Array | None) -> list[str]:
+    """Head of `expected_rows`."""
+    position = [] if stiffness is None else ["position error without", "with feed-forward"]
+    return ["joint", "effort", "error to expect", *position, ""]
+
+
+def write_report(result: Identification, path: str | os.PathLike[str], motion: Reference | None = None,
+                 stiffness: Array | None = None) -> None:
+    """Write one HTML page; raises `RbdError` on failure. motion, stiffness: see `expected_rows`."""
     e = html.escape
     parts = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{e(result.prior.name)}: identification"
              f"</title><style>{STYLE}</style><h1>{e(result.prior.name)}: identification</h1>",
              *(f"<p>{e(line)}</p>" for line in summary(result)),
              "<h2>Joints</h2>", _table(HEAD, joint_rows(result)), f"<p>{e(UNITS)}</p>"]
+    if not (result.gains == 1.0).all():
+        parts += ["<h2>Gains</h2><p>Factors from recorded values to N m or N.</p>", _table(
+            ["joint", "gain"], [[name, f"{gain:.5g}"] for name, gain in zip(result.model.velocity_names, result.gains,
+                                                                         strict=True)])]
     if result.findings:
         parts += ["<h2>Findings</h2><ul>", *(f"<li>{e(finding)}</li>" for finding in result.findings), "</ul>"]
     data = "not fitted" if result.residual.held_out else "fitted"
     parts.append(f"<h2>Efforts, on motion that was {data}</h2><p>" + ", ".join(
         f"<span style='color:{color}'>{name}</span>" for name, color in COLORS.items()) + "; N m or N over samples</p>")
+    parts += [f"<h2>Residual by speed, on motion that was {data}</h2><p>Root mean square, N m or N, up to 5, 25, 60 "
+              "and 100 % of the largest speed in rad/s or m/s, the last column. – was not shown.</p>",
+              _table(["joint", *BINS, "largest speed"], speed_rows(result))]
+    if motion is not None:
+        parts += [f"<h2>Feed-forward on another motion</h2><p>{e(EXPECTED)}</p>",
+                  _table(expected_head(stiffness), expected_rows(result, motion, stiffness))]
+    if result.unidentifiable:
+        parts.append(f"<h2>Not shown</h2><p>{e(', '.join(result.unidentifiable))}: of the description.</p>")
+    parts.append("<h2>Friction</h2><p>N m or N over speed, up to the largest recorded; without offset.</p>")
+    for j, name in enumerate(result.model.velocity_names):
+        parts.append(f"<h3>{e(name)}</h3>" + _friction_plot(result, j))
     v = result.validation
     for j, name in enumerate(result.model.velocity_names):
         parts.append(f"<h3>{e(name)}</h3>" + _plot([v.measured[:, j], v.before[:, j], v.after[:, j]]))
@@ -128,6 +179,26 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return f"<tr{grey}>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
     return "<table>" + line(head, "th") + "".join(line(row, "td") for row in rows) + "</table>"
+
+
+def _friction_plot(result: Identification, j: int) -> str:
+    """Friction of a joint over its speeds, in both directions."""
+    fastest = float(result.validation.by_speed.fastest[j])
+    if not fastest > 0.0:
+        return "<p>not shown</p>"
+    v = np.zeros((FRICTION_POINTS, result.model.nv))
+    v[:, j] = fastest * np.linspace(-1.0, 1.0, FRICTION_POINTS) ** 3    # most points near rest
+    effort = result.friction.effort(v)[:, j]
+    largest = float(np.abs(effort).max()) or 1.0
+    x, y = FRICTION_WIDTH * (0.5 + 0.5 * v[:, j] / fastest), HEIGHT * (0.5 - 0.5 * effort / largest)
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    middle, axis = FRICTION_WIDTH / 2, "stroke='#bbb' stroke-width='1'"
+    return (f"<svg width='{FRICTION_WIDTH}' height='{HEIGHT + 4}' viewBox='0 -2 {FRICTION_WIDTH} {HEIGHT + 4}'>"
+            f"<line x1='0' x2='{FRICTION_WIDTH}' y1='{HEIGHT / 2}' y2='{HEIGHT / 2}' {axis}/>"
+            f"<line x1='{middle}' x2='{middle}' y1='0' y2='{HEIGHT}' {axis}/>"
+            f"<polyline fill='none' stroke='{COLORS['identified']}' stroke-width='1.5' points='{points}'/>"
+            f"<text x='{middle + 4}' y='12' font-size='11'>{largest:.3g}</text>"
+            f"<text x='{FRICTION_WIDTH - 44}' y='{HEIGHT / 2 - 4}' font-size='11'>{fastest:.3g}</text></svg>")
 
 
 def _plot(curves: Sequence[Array]) -> str:
