@@ -33,6 +33,7 @@ from .core.dynamics.friction import Friction, friction_effort, friction_effort_d
 from .core.dynamics.hybrid import Hybrid, hybrid_dynamics
 from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
+from .core.dynamics.momentum import GeneralizedMomentum, generalized_momentum
 from .core.dynamics.mass_matrix import mass_matrix
 from .core.dynamics.singular import SingularMassMatrix
 from .core.errors import RbdError, RbdWarning
@@ -93,6 +94,9 @@ if TYPE_CHECKING:
     from .core.dynamics.contact.coordinates import (
         ContactPoint, ContactRates, closest_points, contact_accelerations, contact_rates, contact_twist,
     )
+    from .core.estimation.external_wrench import ExternalWrench, external_wrench, touched_body
+    from .core.estimation.momentum_observer import MomentumObserver
+    from .core.estimation.payload_estimator import PayloadEstimator
     from .core.identification.base_parameters import BaseParameters, base_parameters
     from .core.identification.excited.excitation import Excitation, excitation
     from .core.identification.excited.poses import PoseExcitation, excitation_poses
@@ -128,13 +132,13 @@ __all__ = [
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
     "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates", "ContactState", "Cylinder",
     "DampedDeflection", "Description", "EffortEnergy", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator",
-    "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation", "FeedbackGains",
+    "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation", "ExternalWrench", "FeedbackGains",
     "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction",
-    "Hybrid", "HybridDerivatives", "HybridDirectional", "Identification", "Inertia", "InverseDerivatives",
-    "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motions",
-    "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PDLaw", "Plane", "PlaneLimit", "Point",
-    "PoseExcitation", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
-    "RollingContact",
+    "GeneralizedMomentum", "Hybrid", "HybridDerivatives", "HybridDirectional", "Identification", "Inertia",
+    "InverseDerivatives", "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic",
+    "MomentumObserver", "MotionLimits", "Motions", "Motor", "MotorReference", "NonholonomicConstraint",
+    "OptimalMotion", "PDLaw", "PayloadEstimator", "Plane", "PlaneLimit", "Point", "PoseExcitation", "Primitive",
+    "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact",
     "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SingularMassMatrix", "SlidingContact",
     "Solutions", "SpecializedModel", "Sphere", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath",
     "Torus", "Transmission", "UnilateralContact", "Usage", "UserConstraint", "VariableDrive", "Zeros", "anchored",
@@ -147,18 +151,18 @@ __all__ = [
     "constrained_inverse_dynamics_directional", "constrained_inverse_solutions", "constraint_bias",
     "constraint_jacobian", "constraint_values", "constraint_wrenches", "contact_accelerations", "contact_rates",
     "contact_twist", "contact_wrenches", "coriolis_matrix", "effective_inertia", "effort_energy", "excitation",
-    "excitation_poses",
-    "feedback_linearization", "feedback_linearization_directional", "forward_dynamics",
-    "forward_dynamics_derivatives", "forward_dynamics_directional", "forward_dynamics_time_derivatives",
-    "forward_kinematics", "friction_effort", "friction_effort_derivatives", "from_screws", "gravity_effort",
-    "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify",
-    "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
-    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia",
-    "jacobian", "joint_friction", "joint_wrenches", "kinetic_energy", "lie", "link_efforts",
-    "link_efforts_directional", "load_actuation", "load_constraints", "load_contacts", "load_urdf", "mass_matrix",
-    "motor_reference", "motor_reference_directional", "operational_space_inertia", "optimize_motion",
-    "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
-    "simulate", "spatial_inertias", "specialize", "surfaces_of", "time_optimal",
+    "excitation_poses", "external_wrench", "feedback_linearization", "feedback_linearization_directional",
+    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
+    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
+    "from_screws", "generalized_momentum", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
+    "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics",
+    "inverse_dynamics_derivatives", "inverse_dynamics_directional", "inverse_dynamics_second_derivatives",
+    "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia", "jacobian", "joint_friction",
+    "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "link_efforts_directional", "load_actuation",
+    "load_constraints", "load_contacts", "load_urdf", "mass_matrix", "motor_reference", "motor_reference_directional",
+    "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
+    "sample_names", "sample_path", "simulate", "spatial_inertias", "specialize", "surfaces_of", "time_optimal",
+    "touched_body",
 ]
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
@@ -224,6 +228,11 @@ _LATER = {
     "contact_rates": "core.dynamics.contact.coordinates",
     "contact_twist": "core.dynamics.contact.coordinates",
     "contact_wrenches": "core.dynamics.contact.compliant",
+    "ExternalWrench": "core.estimation.external_wrench",
+    "external_wrench": "core.estimation.external_wrench",
+    "touched_body": "core.estimation.external_wrench",
+    "MomentumObserver": "core.estimation.momentum_observer",
+    "PayloadEstimator": "core.estimation.payload_estimator",
     "BaseParameters": "core.identification.base_parameters",
     "base_parameters": "core.identification.base_parameters",
     "Excitation": "core.identification.excited.excitation",

@@ -24,6 +24,8 @@ def functions(model):
         "body_velocities": lambda q, v, a: rbd.body_velocities(model, q, v),
         "body_accelerations": lambda q, v, a: rbd.body_accelerations(model, q, v, a),
         "body_momenta": lambda q, v, a: rbd.body_momenta(model, q, v),
+        "generalized_momentum": lambda q, v, a: rbd.generalized_momentum(model, q, v).rate,
+        "external_wrench": lambda q, v, a: rbd.external_wrench(model, q, a, free, covariance=np.ones(model.nv)).wrench,
         "joint_wrenches": lambda q, v, a: rbd.joint_wrenches(model, q, v, a),
         "articulated_bodies": lambda q, v, a: rbd.articulated_bodies(model, q, v, a).bias,
         "inverse_operational_space_inertia": lambda q, v, a: rbd.inverse_operational_space_inertia(

@@ -1,14 +1,13 @@
 """Payloads: a model with loads on bodies, rebuilt from the original for each change; removal is exact."""
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError, unknown_name
-from .inertia import Inertia, combine
+from ..errors import RbdError
+from .inertia import Inertia
 from .robot_model import RobotModel
 
 HEAVIEST = 1e6     # kg
@@ -38,9 +37,6 @@ def payload(mass: float, com: ArrayLike, matrix: ArrayLike) -> Inertia:
 
 def with_payloads(model: RobotModel, loads: Mapping[str, Inertia]) -> RobotModel:
     """A copy of the model with the loads (body name → inertia in the body's frame); the model itself without loads."""
-    links = dict(model.description.links)
     for body, load in loads.items():
-        if body not in model.body_names:
-            raise unknown_name("body:", body, model.body_names)
-        links[body] = combine([links[body], load])
-    return RobotModel.from_description(dataclasses.replace(model.description, links=links)) if loads else model
+        model = model.with_payload(body, load)
+    return model

@@ -18,7 +18,7 @@ from . import block
 from .assembly import Assembly, Description, assemble
 from .configuration import difference_entry, integrate_entry
 from .coordinates import Joint, Mimic, per_coordinate
-from .inertia import Array, Inertia, finite, read_only
+from .inertia import Array, Inertia, combine, finite, read_only
 from .joints import Kind, kind_of
 from .state import shaped
 
@@ -265,6 +265,14 @@ class RobotModel:
                       old.com if com is None else finite(com, (3,), f"body '{name}': com"),
                       old.matrix if inertia is None else finite(inertia, (3, 3), f"body '{name}': inertia"))
         links = {**self.description.links, name: new}
+        return RobotModel.from_description(dataclasses.replace(self.description, links=links))
+
+    def with_payload(self, body: str, load: Inertia) -> RobotModel:
+        """A copy with a load on a link (kg, m, kg m² about the load's centre of mass, link frame)."""
+        self.body_index(body)
+        if not isinstance(load, Inertia):
+            raise RbdError(f"load: expected rbd.Inertia, got {shown(load)}")
+        links = {**self.description.links, body: combine([self.description.links[body], load])}
         return RobotModel.from_description(dataclasses.replace(self.description, links=links))
 
     def with_scaled_masses(self, factor: float) -> RobotModel:

@@ -1,0 +1,1 @@
+"""Estimation while a robot moves: external efforts, wrenches, payloads."""

@@ -1,0 +1,134 @@
+"""The external wrench on a body from external joint efforts: `Jᵀ w = τ_ext` by weighted least squares.
+
+Joints beyond the touched body feel nothing, so the last joint that feels something names it (Haddadin, De Luca,
+Albu-Schäffer 2017).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..dynamics.kinematics import jacobian
+from ..errors import RbdError, shown, unknown_name
+from ..model.inertia import Array, finite
+from ..model.robot_model import RobotModel
+from ..model.state import states
+
+FRAMES = ("body", "world", "aligned")
+LENGTH = 0.1       # m: moments count as forces at this arm
+WEAKEST = 1e-3     # singular value, relative to the largest, below which a direction is not seen
+HIDDEN = 1e-6      # part of a component in hidden directions that is not rounding
+
+
+@dataclass(frozen=True, eq=False)
+class ExternalWrench:
+    """wrench (6,) or (N, 6): on the body, moment first, N m and N; zero along directions that the pose does not show.
+    covariance (6, 6): infinite in the diagonal of components with a part in such a direction. unseen (6, 6): the
+    projection onto these directions, zero if there are none. residual (nv,): of the efforts, that no wrench on this
+    body explains. A batch adds a leading axis.
+    """
+
+    wrench: Array
+    covariance: Array
+    unseen: Array
+    residual: Array
+
+    @property
+    def line_of_action(self) -> tuple[Array, Array]:
+        """Per state the point (3,) nearest to the frame's origin and the direction (3,) of the line along which a pure
+        force has this wrench; NaN if there is no force, or not all of the wrench is seen.
+        """
+        moment, force = self.wrench[..., :3], self.wrench[..., 3:]
+        size = np.linalg.norm(force, axis=-1, keepdims=True)
+        hidden = np.abs(self.unseen).max(axis=(-1, -2), initial=0.0)[..., None] > 0.0
+        size = np.where(hidden | (size == 0.0), np.nan, size)
+        return np.cross(force, moment) / size**2, force / size
+
+
+def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: str, *, frame: str = "body",
+                    point: ArrayLike | None = None, covariance: ArrayLike | None = None) -> ExternalWrench:
+    """The wrench on `body` that explains external joint efforts (nv,) or (N, nv) best: see `ExternalWrench`.
+
+    effort: as of `MomentumObserver`. frame: axes and origin as of `jacobian`: "body", "world" or "aligned" (origin of
+    the body, axes of the world). point (3,) in the body's frame, m: a contact without moment about this point: three
+    unknowns in place of six; only with frame "body". covariance: of the efforts, (nv,) variances or (nv, nv); by
+    default all the same, those of the residual. Raises `RbdError` for wrong shapes, names and numbers.
+
+        >>> model = rbd.sample("iiwa")
+        >>> q, push = np.linspace(0.2, 1.0, 7), np.array([0.0, 0.5, 0.0, 10.0, 0.0, -3.0])
+        >>> effort = rbd.jacobian(model, q, "link_7").T @ push
+        >>> rbd.external_wrench(model, q, effort, "link_7").wrench.round(6) + 0.0
+        array([ 0. ,  0.5,  0. , 10. ,  0. , -3. ])
+    """
+    inputs = states(model, positions={"q": q}, rates={"effort": effort})
+    if frame not in FRAMES:
+        raise unknown_name("frame", frame, FRAMES)
+    if point is not None and frame != "body":
+        raise RbdError('point: only with frame "body", in which it is given')
+    root, given = _whitening(covariance, model.nv)
+    if point is None:
+        basis = np.diag([LENGTH] * 3 + [1.0] * 3)
+    else:
+        x, y, z = finite(point, (3,), "point")
+        basis = np.concatenate([[[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]], np.eye(3)])
+    J = jacobian(model, inputs.arrays[0], body, frame)
+    parts = [_solved(A.T, tau, basis, root, given) for A, tau in zip(
+        J.reshape(-1, 6, model.nv), inputs.arrays[1].reshape(-1, model.nv), strict=True)]
+    batch = () if inputs.batch is None else (inputs.batch,)
+    shapes = (6,), (6, 6), (6, 6), (model.nv,)
+    return ExternalWrench(*(np.array([part[k] for part in parts]).reshape(*batch, *shape)
+                            for k, shape in enumerate(shapes)))
+
+
+def _solved(A: Array, effort: Array, basis: Array, root: Array, given: bool) -> tuple[Array, Array, Array, Array]:
+    """Wrench, covariance, projection onto hidden directions and residual of `A w = effort`, with w in the range of
+    `basis`, whose columns are of comparable size, and rows weighted by `root`.
+    """
+    U, sizes, V = np.linalg.svd(root @ A @ basis)
+    count = int(np.sum(sizes > WEAKEST * sizes.max(initial=0.0))) if sizes.any() else 0
+    half = basis @ V[:count].T / sizes[:count]
+    wrench = half @ (U[:, :count].T @ (root @ effort))
+    residual, covariance = effort - A @ wrench, half @ half.T
+    if not given:
+        spare = len(effort) - count
+        covariance = covariance * (float(residual @ residual) / spare if spare > 0 else np.nan)
+    Q, _ = np.linalg.qr(basis @ V[count:].T)
+    lost = np.abs(Q).max(axis=1, initial=0.0) > HIDDEN
+    covariance[lost, :] = covariance[:, lost] = 0.0
+    covariance[lost, lost] = np.inf
+    return wrench, covariance, Q @ Q.T, residual
+
+
+def touched_body(model: RobotModel, effort: ArrayLike, threshold: ArrayLike) -> str | None:
+    """The body beyond the last joint whose external effort exceeds its threshold: what the world touches, or a body
+    beyond it whose joint feels nothing of the contact; None if no effort does. effort, threshold: (nv,).
+
+        >>> rbd.touched_body(rbd.sample("iiwa"), [5.0, 3.0, 0.0, 4.0, 0.1, 0.0, 0.0], 1.0)
+        'link_4'
+    """
+    inputs = states(model, rates={"effort": effort, "threshold": np.broadcast_to(
+        np.asarray(threshold, dtype=np.float64), model.nv)})
+    above = np.abs(inputs.arrays[0]) > inputs.arrays[1]
+    for joint in reversed(model.joints):
+        if above[joint.idx_v:joint.idx_v + joint.nv].any():
+            return joint.child
+    return None
+
+
+def _whitening(covariance: Any, nv: int) -> tuple[Array, bool]:
+    """L⁻¹ of the covariance `L Lᵀ` (nv, nv), and whether it was given."""
+    if covariance is None:
+        return np.eye(nv), False
+    try:
+        given = np.asarray(covariance, dtype=np.float64)
+        matrix = np.diag(given) if given.ndim == 1 else given
+        if matrix.shape == (nv, nv) and np.isfinite(matrix).all() and np.array_equal(matrix, matrix.T):
+            return np.linalg.inv(np.linalg.cholesky(matrix)), True
+    except (TypeError, ValueError, np.linalg.LinAlgError):
+        pass
+    raise RbdError(f"covariance: expected ({nv},) positive variances or a positive definite ({nv}, {nv}), got "
+                   f"{shown(covariance)}")
+

@@ -1,0 +1,152 @@
+"""External efforts from the generalized momentum (De Luca and Mattone 2003; Haddadin, De Luca, Albu-Schäffer 2017).
+
+`ṗ = τ + τ_ext + C̄ᵀ v − g` with p = M v gives the mean external effort of a step from the change of p. The residual r is
+that mean through the filter K/(s + K), integrated exactly: for external efforts that are constant within each step
+nothing is lost at any K h, and behind a ramp it stays by K h²/12 times its slope less than the filter does. The rate
+of p is integrated by Simpson's rule; the state in the middle of a step is that of a constant acceleration.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compiled.assign import assign
+from ..compiled.door import where_suited
+from ..compiled.entry import quick_entry
+from ..dynamics.friction import Friction, fitting, left_over
+from ..dynamics.momentum import SIZE, momentum_recursion
+from ..errors import RbdError, shown
+from ..model.block import all_finite, node_count, rates_valid, size_v
+from ..model.configuration import integrate_state, positions_valid
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.scalars import positive
+from ..model.state import not_a_model, shaped
+
+LONGEST = 1.0    # s: longer steps are gaps, after which nothing is known
+MOMENTUM, RATE, VELOCITY, RESIDUAL, ROWS = range(5)    # rows of an observer's memory: the last state's, and r
+MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, STEP, SCRATCH = range(7)    # rows of its scratch
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64, float64[::1], float64[:, ::1], float64[::1], float64[:, ::1])")
+def observe_entry(B, q, v, tau, rotors, gain, W, h, last, memory, middle, scratch):
+    """One step of h (s), zero for the first state, from positions last (nq,) and memory (ROWS, nv), which become those
+    of q, v; with mean efforts tau of the step, friction taken off. rotors (nv,): momentum of rotors beyond that of v.
+    middle (nq,), scratch (SCRATCH, nv). False, and memory is unchanged, if an input is invalid or a result not finite.
+    """
+    if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1) and all_finite(rotors)):
+        return False
+    momentum_recursion(B, q, 0, v, 0, W, scratch[NEW_MOMENTUM], scratch[NEW_RATE])
+    if h > 0.0:
+        for i in range(size_v(B)):    # the acceleration is (v − v₀)/h
+            scratch[MIDDLE_VELOCITY, i] = 0.5 * (memory[VELOCITY, i] + v[i])
+            scratch[STEP, i] = 0.125 * h * (3.0 * memory[VELOCITY, i] + v[i])
+        integrate_state(B, last, 0, scratch[STEP], 0, middle)
+        momentum_recursion(B, middle, 0, scratch[MIDDLE_VELOCITY], 0, W, scratch[MIDDLE_MOMENTUM], scratch[MIDDLE_RATE])
+    if not (all_finite(scratch[NEW_MOMENTUM]) and all_finite(scratch[NEW_RATE]) and all_finite(scratch[MIDDLE_RATE])):
+        return False
+    for i in range(size_v(B)):
+        p = scratch[NEW_MOMENTUM, i] + rotors[i]
+        if h > 0.0:
+            mean = (memory[RATE, i] + 4.0 * scratch[MIDDLE_RATE, i] + scratch[NEW_RATE, i]) / 6.0
+            external = (p - memory[MOMENTUM, i]) / h - mean - tau[i]
+            memory[RESIDUAL, i] += (1.0 - math.exp(-gain[i] * h)) * (external - memory[RESIDUAL, i])
+        else:
+            memory[RESIDUAL, i] = 0.0
+        memory[MOMENTUM, i] = p
+        memory[RATE, i] = scratch[NEW_RATE, i]
+        memory[VELOCITY, i] = v[i]
+    assign(last, q)
+    return True
+
+
+class MomentumObserver:
+    """External joint efforts of a robot that moves, from positions, velocities and its own efforts.
+
+    gain: K of the filter K/(s + K) through which external efforts are seen, 1/s, a number or (nv,); 25 to 100 at 1 kHz.
+    friction: `Friction` of the joints, or None. Any joint kinds, a floating base and mimic joints; of elastic joints
+    `tau` is the torque of the springs and the model's `armature` zero, or `motor_velocity` is given.
+
+        >>> model = rbd.sample("two_link")
+        >>> observer, q, v = rbd.MomentumObserver(model, gain=50.0), np.array([0.3, 0.5]), np.zeros(2)
+        >>> held = rbd.gravity_effort(model, q) + [3.0, 0.0]    # the arm rests against something
+        >>> for _ in range(500): external = observer.update(0.001, q, v, held)
+        >>> external.round(6)
+        array([-3.,  0.])
+    """
+
+    def __init__(self, model: RobotModel, gain: ArrayLike = 50.0, friction: Friction | None = None) -> None:
+        if not hasattr(model, "_block"):
+            raise not_a_model(model)
+        try:
+            gains = np.array(np.broadcast_to(np.asarray(gain, dtype=np.float64), model.nv))
+        except (TypeError, ValueError):
+            gains = np.full(1, np.nan)
+        if not (np.isfinite(gains).all() and (gains > 0.0).all()):
+            raise RbdError(f"gain: expected a positive number or {model.nv} of them, 1/s, got {shown(gain)}")
+        self.model, self.gain = model, gains
+        self.friction = None if friction is None else fitting(model, friction)
+        self._memory = np.zeros((ROWS, model.nv))
+        self._work = np.empty(SIZE * node_count(model._block))
+        self._scratch = np.zeros((SCRATCH, model.nv))
+        self._last, self._middle = np.zeros((2, model.nq))
+        self._zeros = np.zeros(model.nv)
+        self._started = False
+
+    @property
+    def external_effort(self) -> Array:
+        """The last estimate (nv,), N m or N; zero before the first update."""
+        return self._memory[RESIDUAL].copy()
+
+    def reset(self, q: ArrayLike, v: ArrayLike, *, motor_velocity: ArrayLike | None = None) -> None:
+        """Forget the past: the next step begins at this state, with an estimate of zero."""
+        self._step(0.0, q, v, self._zeros, motor_velocity)
+        self._started = True
+
+    def update(self, dt: float, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *,
+               motor_velocity: ArrayLike | None = None) -> Array:
+        """The external effort (nv,) after a step of dt (s) that ends at q, v: efforts that the world applies.
+
+        tau (nv,): mean effort of the motors over the step, with friction: the command that was held, or the mean of
+        what was measured at both ends; after saturation. motor_velocity (nv,): of elastic joints, whose `armature` in
+        the model is that of the motors, before the springs; tau is then that of the motors. The first call only takes
+        the state. Raises `RbdError`, and keeps everything as it was, for invalid numbers and for a dt above 1 s: after
+        a gap, `reset`.
+        """
+        step = dt if type(dt) is float and 0.0 < dt <= LONGEST else positive(dt, "dt", "time")
+        if step > LONGEST:
+            raise RbdError(f"dt: expected at most {LONGEST:g} s, got {step:g}: after a gap the efforts in between are "
+                           "unknown; reset the observer")
+        if not self._started:
+            self.reset(q, v, motor_velocity=motor_velocity)
+            return self.external_effort
+        effort = tau
+        if self.friction is not None:    # at the speed in the middle of the step
+            speed = shaped(self.model, rates={"v": v}).arrays[0]
+            effort = left_over(self.model, self.friction, 0.5 * (self._memory[VELOCITY] + speed), tau)
+        self._step(step, q, v, effort, motor_velocity)
+        return self.external_effort
+
+    def _step(self, h: float, q: Any, v: Any, tau: Any, motor_velocity: Any) -> None:
+        model = self.model
+        if motor_velocity is None and where_suited(self._observe, h, q, v, tau, self._zeros):
+            return
+        inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau} | (
+            {} if motor_velocity is None else {"motor_velocity": motor_velocity}))
+        if inputs.batch is not None:
+            raise RbdError("the observer takes one state: arrays of one dimension")
+        rotors = self._zeros
+        if motor_velocity is not None:
+            inputs.check_values()
+            rotors = model.armature * (inputs.arrays[3] - inputs.arrays[1])
+        q, v, tau = inputs.arrays[:3]
+        if not self._observe(h, q, v, tau, rotors):
+            inputs.refuse(momentum=self._scratch)
+
+    def _observe(self, h: float, q: Any, v: Any, tau: Any, rotors: Any) -> bool:
+        return bool(observe_entry.call(self.model._block, q, v, tau, rotors, self.gain, self._work, h,
+                                       self._last, self._memory, self._middle, self._scratch))

@@ -1,0 +1,138 @@
+"""Loads that are known: exactly without noise, within their intervals with noise, and nothing that was not shown."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.recordings import periodic
+
+import rbd_ros as rbd
+from rbd_ros.core.identification.consistency import is_consistent, parameters_of_pseudo_inertia
+
+IIWA = rbd.sample("iiwa")
+TIP = IIWA.body_names[-1]
+
+
+def random_load(rng):
+    points = rng.normal(scale=0.05, size=(8, 3)) + rng.normal(scale=0.05, size=3)
+    mass = rng.uniform(0.5, 4.0)
+    com = points.mean(axis=0)
+    spread = (points - com).T @ (points - com) * mass / 8
+    return rbd.Inertia(mass, com, np.trace(spread) * np.eye(3) - spread)
+
+
+def ten(load):
+    m, c = load.mass, np.asarray(load.com)
+    second = 0.5 * np.trace(load.matrix) * np.eye(3) - load.matrix + m * np.outer(c, c)
+    P = np.zeros((4, 4))
+    P[:3, :3], P[:3, 3], P[3, :3], P[3, 3] = second, m * c, m * c, m
+    return parameters_of_pseudo_inertia(P)
+
+
+def fed(load, seed=0, seconds=4.0, rate=200.0, noise=0.0, correlated=0.0, still=False, **options):
+    """An estimator after a moderate motion with this load."""
+    rng = np.random.default_rng((seed, 5))
+    truth = IIWA.with_payload(TIP, load)
+    estimator = rbd.PayloadEstimator(IIWA, TIP, **options)
+    t = np.arange(0.0, seconds, 1.0 / rate)
+    q, v, a = periodic(IIWA, seed, period=4.0)(t)[:3]
+    if still:
+        q, v, a = np.repeat(q[::len(q) // 5][:5], len(q) // 5, axis=0), np.zeros_like(v), np.zeros_like(a)
+    tau = rbd.inverse_dynamics(truth, q, v, a, friction=options.get("friction")) if len(q) == len(v) else \
+        rbd.inverse_dynamics(truth, q, v[:len(q)], a[:len(q)])
+    error = np.zeros(7)
+    for k in range(len(q)):
+        error = correlated * error + np.sqrt(1.0 - correlated**2) * noise * rng.normal(size=7)
+        estimator.update(t[k], q[k], v[k], a[k], tau[k] + error)
+    return estimator
+
+
+def test_without_noise_it_is_the_load():
+    for seed in range(3):
+        load = random_load(np.random.default_rng(seed))
+        found = fed(load, seed, seconds=1.0)
+        assert found.observed.all() and (found.confidence < 1e-4).all()
+        np.testing.assert_allclose(found.parameters, ten(load), atol=1e-8)
+        assert found.mass == pytest.approx(load.mass) and np.allclose(found.com, load.com, atol=1e-8)
+        np.testing.assert_allclose(found.inertia, load.matrix, atol=1e-8)
+        assert found.load.mass == pytest.approx(load.mass, rel=1e-4)
+        np.testing.assert_allclose(found.load.com, load.com, atol=1e-4)
+
+
+@pytest.mark.parametrize("correlated", [0.0, pytest.param(0.9, marks=pytest.mark.thorough)])
+def test_intervals_hold_the_truth(correlated):
+    inside = []
+    for seed in range(40):
+        load = random_load(np.random.default_rng(seed))
+        found = fed(load, seed, rate=100.0, noise=0.5, correlated=correlated)
+        inside.append(np.abs(found._fit[0] - ten(load)) <= found.confidence)
+        assert abs(found.mass - load.mass) < 0.03 * max(load.mass, 1.0) and is_consistent(ten(found.load))
+    assert 0.88 < np.mean(inside) < 0.985
+
+
+def test_poses_show_mass_and_moments_and_no_inertia():
+    load = random_load(np.random.default_rng(4))
+    found = fed(load, still=True, noise=0.05)
+    assert found.observed[:4].all() and not found.observed[4:].any()
+    assert found.mass == pytest.approx(load.mass, rel=0.02)
+    np.testing.assert_allclose(found.com, load.com, atol=0.01)
+    assert np.isnan(found.inertia).all() and np.isinf(found.confidence[4:]).all()
+    assert is_consistent(ten(found.load)) and found.load.mass == pytest.approx(load.mass, rel=0.03)
+
+
+def test_one_pose_does_not_show_the_mass():
+    load = random_load(np.random.default_rng(5))
+    truth, estimator = IIWA.with_payload(TIP, load), rbd.PayloadEstimator(IIWA, TIP)
+    q, zero = IIWA.random_configuration(0), np.zeros(7)
+    for k in range(100):
+        estimator.update(0.01 * k, q, zero, zero, rbd.gravity_effort(truth, q))
+    assert not estimator.observed[1:].all() and not estimator.observed[4:].any() and np.isnan(estimator.com).any()
+
+
+def test_nothing_is_known_before_it_moves():
+    estimator = rbd.PayloadEstimator(IIWA, TIP)
+    assert not estimator.observed.any() and np.isnan(estimator.mass) and np.isinf(estimator.confidence).all()
+    assert is_consistent(ten(estimator.load))
+    found = fed(random_load(np.random.default_rng(0)), seconds=0.5)
+    assert found.observed.any()
+    found.reset()
+    assert not found.observed.any()
+
+
+def test_contact_is_left_out_and_a_new_load_replaces_a_forgotten_one():
+    rng = np.random.default_rng(6)
+    first, second = random_load(rng), random_load(rng)
+    estimator = rbd.PayloadEstimator(IIWA, TIP, memory=0.3)
+    t = np.arange(0.0, 7.0, 0.005)
+    q, v, a = periodic(IIWA, 1, period=4.0)(t)[:3]
+    for k in range(len(t)):
+        truth = IIWA.with_payload(TIP, first if t[k] < 2.0 else second)
+        pushed = 1.0 < t[k] < 2.0
+        tau = rbd.inverse_dynamics(truth, q[k], v[k], a[k]) + 30.0 * pushed
+        estimator.update(t[k], q[k], v[k], a[k], tau, contact=pushed)
+        if abs(t[k] - 0.9) < 1e-6:
+            assert estimator.mass == pytest.approx(first.mass, rel=1e-6)
+    assert estimator.mass == pytest.approx(second.mass, rel=1e-2)
+
+
+def test_friction_is_taken_off():
+    law = rbd.Friction(damping=2.0, coulomb=3.0)
+    load = random_load(np.random.default_rng(7))
+    assert fed(load, seconds=1.0, friction=law).mass == pytest.approx(load.mass, rel=1e-6)
+
+
+@pytest.mark.parametrize(("wrong", "words"), [
+    ({"t": 0.0}, "later"), ({"t": np.nan}, "later"), ({"t": "now"}, "later"), ({"q": np.zeros(6)}, "q"),
+    ({"tau": np.full(7, np.nan)}, "tau"), ({"a": np.full(7, np.inf)}, "a"), ({"q": np.zeros((2, 7))}, "one state"),
+    ({"v": np.full(7, 1e200)}, "overflow|large")])
+def test_wrong_samples_change_nothing(wrong, words):
+    estimators = [fed(random_load(np.random.default_rng(0)), seconds=0.5) for _ in range(2)]
+    sample = {"t": 10.0, "q": np.zeros(7), "v": np.zeros(7), "a": np.zeros(7), "tau": np.zeros(7), **wrong}
+    with pytest.raises(rbd.RbdError, match=words):
+        estimators[0].update(**sample)
+    np.testing.assert_array_equal(*(one.parameters for one in estimators))
+
+
+def test_wrong_estimators():
+    for arguments, words in (((IIWA, "no"), "no"), ((None, TIP), "model"), ((IIWA, TIP, None, -1.0), "memory")):
+        with pytest.raises(rbd.RbdError, match=words):
+            rbd.PayloadEstimator(*arguments)
