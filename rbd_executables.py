@@ -45,6 +45,7 @@ flatness = _node("flatness")
 lockstep = _node("lockstep")
 motion_planner = _node("motion_planner")
 mujoco_plant = _node("mujoco_plant")
+observer = _node("observer")
 residual = _node("residual")
 simulator = _node("simulator")
 

@@ -63,6 +63,7 @@ setup(
             "lockstep = rbd_executables:lockstep",
             "motion_planner = rbd_executables:motion_planner",
             "mujoco_plant = rbd_executables:mujoco_plant",
+            "observer = rbd_executables:observer",
             "residual = rbd_executables:residual",
             "simulator = rbd_executables:simulator",
         ],

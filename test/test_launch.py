@@ -4,6 +4,7 @@ The launch files of co-simulation have a test file of their own in test/cosimula
 """
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -311,3 +312,25 @@ def test_annotator_fills_trajectories_on_their_way(launch, arguments, before, af
     annotator.wait_for("trajectory with efforts", lambda: received, lambda: trajectories.publish(message))
     np.testing.assert_allclose(received[0].points[0].effort, rbd.inverse_dynamics(MODEL, *MOTION[:3]), atol=1e-9)
     annotator.end()
+
+
+def test_observer_shows_what_the_world_does(launch):
+    from sensor_msgs.msg import JointState
+
+    from rbd_interfaces.msg import JointEffort
+
+    observer = launch("observer.launch.py", "namespace:=arm", "robot_description:=/robot_description")
+    observer.describe("/robot_description", URDF)
+    received = observer.listen(JointEffort, "/arm/observer/external_effort")
+    states = observer.node.create_publisher(JointState, "/arm/joint_states", 10)
+    observer.wait_for_active("/arm/observer")
+    stamps = itertools.count(1)
+
+    def send():
+        message = JointState(name=list(MODEL.joint_names), position=Q, velocity=[0.0] * len(Q), effort=[0.0] * len(Q))
+        message.header.stamp.nanosec = 1_000_000 * next(stamps)
+        states.publish(message)
+
+    observer.wait_for("external efforts", lambda: received, send)
+    assert list(received[-1].name) == list(MODEL.joint_names) and np.isfinite(received[-1].effort).all()
+    observer.end()

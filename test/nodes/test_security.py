@@ -35,7 +35,7 @@ FULL = {    # with all outputs, and all inputs that need no further package
     "mujoco_plant": {**BRIDGE, "controller": "", "publish_clock": False},
     "lockstep": {**BRIDGE, "controller": "", "plant": "arm", "effort_topic": "torque", "activity_topic": "active",
                  "receivers": ["bridge"]},
-    "residual": {"effort_topic": "torque"}}
+    "residual": {"effort_topic": "torque"}, "observer": {"effort_source": "effort", "effort_topic": "torque"}}
 CASES = [(program, {}) for program in TABLES] + list(FULL.items()) + [("simulator", {"actuation_file": DRIVES})]
 
 

@@ -22,7 +22,8 @@ CALM = {"state_timeout": 5.0, "feedback.max_age": float("inf"), "feedback.min_ra
 WITHOUT = {    # files of config/ that make no torque: nothing of theirs can be stopped by an empty trajectory
     "generic_annotator": "node effort_annotator rejects it, its controller holds (test_effort_annotator_node.py)",
     "dynamics_server": "services", "effort_annotator": "as generic_annotator", "motion_planner": "plans motions",
-    "lockstep": "passes on the torque of node feedforward", "residual": "compares", "mujoco_plant": "a robot",
+    "lockstep": "passes on the torque of node feedforward", "residual": "compares",
+    "observer": "listens", "mujoco_plant": "a robot",
     "simulator": "a robot", "gazebo_controllers": "of the controller manager",
     "sea_example.actuation": "drives, here with flatness", "feedforward": "the defaults, without gains"}
 DRIVES = ROOT / "config" / "sea_example.actuation.yaml"

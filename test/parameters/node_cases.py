@@ -266,6 +266,10 @@ def cases() -> dict[str, dict[str, Case]]:
             "activity_topic": Case("active", partial(subscribed, "lockstep"), added("/active")),
             "settle": Case(0.25, partial(periods, "lockstep"), (100.0, 250.0, 1000.0)),
             "input_limits.bytes": Case(2048, partial(limits, "lockstep"), (2048,))},
+        "observer": {
+            **shared("observer"),
+            "effort_topic": Case("efforts", partial(subscribed, "observer"),
+                                 renamed("/feedforward/effort", "/efforts"), {**ROBOT, "effort_source": "effort"})},
         "residual": {
             **shared("residual"),
             "effort_topic": Case("efforts", partial(subscribed, "residual"),

@@ -12,6 +12,7 @@ pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: s
 
 CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "effort_annotator": "EffortAnnotatorNode",
            "dynamics_server": "DynamicsServerNode", "simulator": "SimulatorNode", "mujoco_plant": "MujocoPlantNode",
-           "lockstep": "LockstepNode", "residual": "ResidualNode", "motion_planner": "MotionPlannerNode"}
+           "lockstep": "LockstepNode", "residual": "ResidualNode", "observer": "ObserverNode",
+           "motion_planner": "MotionPlannerNode"}
 TABLES: dict[str, Table] = {name: getattr(importlib.import_module(f"rbd_ros.nodes.{name}"), kind).table
                             for name, kind in CLASSES.items()}

@@ -16,6 +16,7 @@ from ...core.model.samples import sample_names
 from ..cosimulation.lockstep import LOCKSTEP_TABLE, receipt_services
 from ..cosimulation.mujoco_settings import MUJOCO_TABLE
 from ..cosimulation.residual import RESIDUAL_TABLE
+from ..estimation.contact_observer import OBSERVER_TABLE
 from ..parameters import Table, select, validate
 from ..plant.simulator_settings import SIMULATOR_TABLE
 from ..wrench_sensors import sensor_topic
@@ -149,6 +150,13 @@ def _lockstep(values: Values) -> Rights:
         subscribe=["joint_states", values["effort_topic"], *_topic(values, "activity_topic")])
 
 
+def _observer(values: Values) -> Rights:
+    values = validate(OBSERVER_TABLE, select(OBSERVER_TABLE, values))
+    commands = [values["effort_topic"]] if values["effort_source"] == "effort" else []
+    return MODEL | rights(publish=["~/external_effort", "~/external_wrench", "~/touched"],
+                          subscribe=["joint_states", *commands])
+
+
 TABLE: dict[str, Callable[[Values], Rights]] = {
     "feedforward": _feedforward,
     "flatness": _flatness,
@@ -158,6 +166,7 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
                                                     execute=["~/plan_motion"]),
     "dynamics_server": lambda values: MODEL | rights(subscribe=["joint_states", *_topic(values, "odometry")],
                                                      reply=SERVICES),
+    "observer": _observer,
     "simulator": partial(_plant, SIMULATOR_TABLE),
     "mujoco_plant": partial(_plant, MUJOCO_TABLE),
     "lockstep": _lockstep,

@@ -1,0 +1,1 @@
+"""External efforts and wrenches of a running robot."""

@@ -1,0 +1,162 @@
+"""External efforts of a running robot, from joint states and its own efforts; the wrench behind them; contacts."""
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.dynamics.friction import joint_friction
+from ...core.errors import RbdError
+from ...core.estimation.external_wrench import external_wrench, touched_body
+from ...core.estimation.momentum_observer import MomentumObserver
+from ...core.model.robot_model import RobotModel
+from ..friction_terms import FrictionTerms, friction_rows
+from ..inputs.joint_map import JointMap
+from ..inputs.joint_states import StateInput
+from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
+from ..parameters import Table, parameter, table_of, taken, validate
+from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
+
+Array = NDArray[np.float64]
+SOURCES = ("joint_states", "effort")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObserverSettings:
+    """Validated parameters; `output`: permutation to the order of `joints`; threshold (nv,) in model order."""
+
+    model: RobotModel
+    joints: tuple[str, ...]
+    output: NDArray[np.intp]
+    friction: FrictionTerms
+    effort_source: str = parameter("joint_states", "Source of the effort that acted. joint_states: field effort, the "
+                                   "mean of both ends of an interval; effort: the last command on effort_topic, held.",
+                                   choices=SOURCES, read_only=True)
+    effort_topic: str = parameter("feedforward/effort", "Commands (rbd_interfaces/JointEffort).", read_only=True)
+    gain: float = parameter(50.0, "K of the filter K/(s + K) through which external efforts are seen, 1/s. Larger is "
+                            "faster and noisier.", lower=0.1, upper=1e4)
+    max_interval: float = parameter(0.1, "Longest interval between two states, s; after a longer one the observer "
+                                    "begins anew.", lower=1e-4, upper=1.0)
+    threshold: Array = parameter((0.0,), "External effort above which a joint feels a contact, N m or N; 0: never.",
+                                 lower=0.0)
+    body: str = parameter("", "Link whose external wrench is published, in its frame; empty: the last one.",
+                          read_only=True)
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> ObserverSettings:
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
+        values = validate(OBSERVER_TABLE, values)
+        joints, output, order = joint_order(values["joints"], model)
+        model.body_index(values["body"] or model.body_names[-1])
+        return ObserverSettings(model=loaded(model, values), joints=joints, output=output,
+                                friction=FrictionTerms.from_values(values), **taken(ObserverSettings, values, order))
+
+
+OBSERVER_TABLE: Table = (
+    *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
+    *table_of(ObserverSettings), *friction_rows("The model has"),
+)
+
+
+class Observed(NamedTuple):
+    """External efforts (nv,), the wrench (6,) on the chosen body, moment first, in its frame, and the touched body,
+    None if no effort is above its threshold; changed: whether that is another one than before.
+    """
+
+    effort: Array
+    wrench: Array
+    touched: str | None
+    changed: bool
+
+
+class ContactObserver:
+    """Observes external efforts at times `now` (s, steady); arrays in model order."""
+
+    def __init__(self, model: RobotModel, settings: ObserverSettings) -> None:
+        self.rejections = Rejections()
+        self._state = StateInput(model, self.rejections, math.inf, 0.0)
+        self._map = JointMap(model, extra=True)
+        self._command: Array | None = None
+        self._last: tuple[int, Array | None] | None = None    # stamp (ns) and measured effort of the last state
+        self.counts = Counter({"estimates": 0, "gaps": 0, "repeated": 0, "without_effort": 0, "contacts": 0})
+        self.touched: str | None = None
+        self.apply(settings)
+
+    def apply(self, settings: ObserverSettings) -> None:
+        """Use these settings from now on; the estimate begins anew."""
+        self.settings, self.model = settings, settings.model
+        self.body = settings.body or self.model.body_names[-1]
+        friction = settings.friction.of(self.model)
+        law = None if friction is None else joint_friction(friction, settings.friction.smoothing)
+        self._observer = MomentumObserver(self.model, settings.gain, law)
+        self._last = None
+
+    def warm_up(self) -> None:
+        """Load or compile the code of an estimate, without changing this object."""
+        scratch, zero = ContactObserver(self.model, self.settings), np.zeros(self.model.nv)
+        scratch._command = zero
+        for stamp in (1, 1_000_001, 2_000_001):
+            scratch.on_state(stamp, self.model.joint_names, self.model.neutral(), zero, zero)
+
+    def on_command(self, names: Sequence[str], effort: ArrayLike) -> None:
+        """Take a command of the torque node."""
+        try:
+            if self._map.update(names):
+                self._command = self._map.rates("effort", effort)
+        except Rejected as error:
+            self.rejections.add(error)
+
+    def on_state(self, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
+                 effort: ArrayLike) -> Observed | Verdict:
+        """Take a joint state; returns what is known at it, if the interval before it is without a gap."""
+        state = self._state
+        if self._last is not None and stamp_ns == self._last[0]:    # a paused simulation
+            self.counts["repeated"] += 1
+            return TAKEN
+        state.measured_effort = None
+        if stamp_ns < state.stamp_ns:    # a reset simulation
+            state.forget()
+        verdict = state.accept(stamp_ns * 1e-9, stamp_ns, names, position, velocity, effort)
+        if not verdict:
+            return verdict
+        last, self._last = self._last, (stamp_ns, state.measured_effort)
+        interval = math.inf if last is None else (stamp_ns - last[0]) * 1e-9
+        applied = self._applied(None if last is None else last[1])
+        if applied is None or not 0.0 < interval <= self.settings.max_interval:
+            self.counts["gaps" if applied is not None else "without_effort"] += last is not None
+            self._observer.reset(state.q, state.v)
+            return TAKEN
+        try:
+            external = self._observer.update(interval, state.q, state.v, applied)
+            wrench = external_wrench(self.model, state.q, external, self.body).wrench
+        except RbdError as error:    # efforts that overflow
+            self._last = None
+            return self.rejections.add(Rejected("non_finite", str(error)))
+        limit = self.settings.threshold
+        touched = touched_body(self.model, external, np.where(limit > 0.0, limit, 1e300))
+        changed = touched != self.touched
+        self.counts["estimates"] += 1
+        self.counts["contacts"] += touched is not None and self.touched is None
+        self.touched = touched
+        return Observed(external, wrench, touched, changed)
+
+    def _applied(self, before: Array | None) -> Array | None:
+        """The mean effort of the interval that ends at the present state, None if unknown."""
+        if self.settings.effort_source == "effort":
+            return self._command
+        measured = self._state.measured_effort
+        if measured is None or before is None or not (np.isfinite(measured).all() and np.isfinite(before).all()):
+            return None
+        return 0.5 * (before + measured)
+
+    def report(self) -> dict[str, Any]:
+        """Counters and estimates by name, as diagnostics publish them."""
+        external = self._observer.external_effort
+        values: dict[str, Any] = {"model": self.model.name, **self.counts, "touched": self.touched or ""}
+        values |= {f"external_{name}": float(x) for name, x in zip(self.model.velocity_names, external, strict=True)}
+        return values | {"rejected_total": self.rejections.total}

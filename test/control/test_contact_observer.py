@@ -1,0 +1,87 @@
+"""The observer of a running robot without ROS: pushes that are known, what is touched, gaps, resets and lies."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rbd_ros as rbd
+from rbd_ros.runtime.estimation.contact_observer import ContactObserver, Observed, ObserverSettings
+from rbd_ros.runtime.inputs.rejections import TAKEN
+
+MODEL = rbd.sample("iiwa")
+NAMES = MODEL.joint_names
+H = 1_000_000    # ns
+Q = np.linspace(0.2, 1.0, 7)
+TIP = MODEL.body_names[-1]
+
+
+def observer(**values):
+    return ContactObserver(MODEL, ObserverSettings.from_values({"threshold": [0.01], **values}, MODEL))
+
+
+def fed(one, push, steps=300, begin=1, body=TIP):
+    """At rest against this wrench on a body."""
+    effort = rbd.gravity_effort(MODEL, Q) - rbd.jacobian(MODEL, Q, body).T @ push
+    found = [one.on_state((begin + k) * H, NAMES, Q, np.zeros(7), effort) for k in range(steps)]
+    return found
+
+
+def test_a_push_is_found_with_its_place():
+    push = np.array([0.0, 0.5, 0.4, 20.0, 0.0, -5.0])
+    one = observer()
+    found = fed(one, push)
+    assert found[0] is TAKEN and isinstance(found[1], Observed)
+    np.testing.assert_allclose(found[-1].wrench, push, atol=1e-4)
+    assert found[-1].touched == TIP and [state.changed for state in found[1:]].count(True) <= 3
+    fed(one, np.zeros(6), begin=400)
+    assert one.touched is None and one.counts["contacts"] == 1 and one.report()["touched"] == ""
+    middle = MODEL.joints[3].child
+    assert fed(observer(body=middle), push, body=middle)[-1].touched == middle
+
+
+def test_a_gap_begins_anew():
+    one = observer()
+    fed(one, np.array([0.0, 0.0, 0.4, 30.0, 0.0, 0.0]))
+    assert one.on_state(10**10, NAMES, Q, np.zeros(7), np.zeros(7)) is TAKEN
+    assert one.counts["gaps"] == 1
+    found = fed(one, np.zeros(6), steps=2, begin=10_001)[-1]
+    assert np.abs(found.effort).max() < 3.0    # nothing is left of the push; zero efforts were those of the gap's end
+
+
+def test_resets_repeats_and_missing_efforts():
+    one = observer()
+    fed(one, np.zeros(6), steps=5, begin=1000)
+    estimates = one.counts["estimates"]
+    assert one.on_state(1004 * H, NAMES, Q, np.zeros(7), np.zeros(7)) is TAKEN and one.counts["repeated"] == 1
+    fed(one, np.zeros(6), steps=5)    # the time goes back
+    assert one.counts["estimates"] == estimates + 4
+    one.on_state(6 * H, NAMES, Q, np.zeros(7), [])
+    one.on_state(7 * H, NAMES, Q, np.zeros(7), np.full(7, np.nan))
+    assert one.counts["without_effort"] == 2
+    assert isinstance(one.on_state(8 * H, NAMES[:3], Q[:3], np.zeros(3), np.zeros(3)), type(TAKEN))
+    assert one.rejections.total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_lie_of_a_sensor_gets_out(seed):
+    """Random states, some of them wild: all that comes out is finite, and it goes on."""
+    rng = np.random.default_rng(seed)
+    one, t = observer(), 1
+    for _ in range(300):
+        t += int(rng.choice([H, H, H, 0, -H, 10**12, 1]))
+        state = [Q + 0.01 * rng.normal(size=7), 0.1 * rng.normal(size=7), rng.normal(size=7)]
+        if rng.random() < 0.2:
+            state[rng.integers(3)][rng.integers(7)] = rng.choice([np.nan, np.inf, 1e300, -1e9, 1e150])
+        found = one.on_state(max(t, 0), NAMES, *state)
+        if isinstance(found, Observed):
+            assert np.isfinite(found.effort).all() and np.isfinite(found.wrench).all()
+    fed(one, np.zeros(6), begin=t // H + 10**7)
+    assert fed(one, np.zeros(6), begin=t // H + 2 * 10**7)[-1].touched is None
+
+
+@pytest.mark.parametrize(("values", "words"), [
+    ({"body": "no"}, "unknown body"), ({"threshold": [-1.0]}, "threshold"), ({"threshold": [1.0, 2.0]}, "threshold"),
+    ({"gain": 0.0}, "gain"), ({"max_interval": 2.0}, "max_interval"), ({"effort_source": "sensor"}, "effort_source")])
+def test_wrong_parameters(values, words):
+    with pytest.raises(rbd.RbdError, match=words):
+        observer(**values)
