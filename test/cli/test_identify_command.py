@@ -11,6 +11,7 @@ from support.recordings import periodic, perturbed, record
 import rbd_ros as rbd
 from rbd_ros.cli.doctor import examine
 from rbd_ros.cli.main import main
+from rbd_ros.runtime.estimation.contact_observer import ObserverSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 URDF = str(rbd.sample_path("iiwa"))
@@ -123,6 +124,18 @@ def test_poses_are_written_and_identified_with_their_zeros(tmp_path, capsys):
     assert f"taken as right: {', '.join(model.velocity_names)}" in said
     assert main(["excite", arm, "-o", str(path), "--poses", "1"]) == 1
     assert "count must be an integer from 3" in capsys.readouterr().err
+
+
+def test_thresholds_are_parameters_of_the_observer(recording, tmp_path, capsys):
+    path = tmp_path / "contact.yaml"
+    assert main(["thresholds", URDF, recording, recording, "-o", str(path), "--gain", "30"]) == 0
+    said = capsys.readouterr().out
+    assert "60 s without contact" in said and "joint_7" in said and f"wrote {path}" in said
+    values = yaml.safe_load(path.read_text())["observer"]["ros__parameters"]
+    assert values["gain"] == 30 and len(values["threshold"]) == 7 and min(values["threshold"]) > 0.0
+    ObserverSettings.from_values(values, rbd.sample("iiwa"))
+    assert main(["thresholds", URDF, recording, "--alarms-per-hour", "-1"]) == 1
+    assert "alarms_per_hour" in capsys.readouterr().err
 
 
 CONTINUOUS = """<robot name="turner"><link name="base"/>

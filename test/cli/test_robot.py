@@ -74,7 +74,8 @@ def test_what_was_written_once_is_still_read(words, given, capsys):
 
 
 def test_results_go_to_o(given):
-    for command in sorted({"plan", "sweep", "gazebo", "demo", "generate", "layouts", "excite", "identify"}):
+    for command in sorted({"plan", "sweep", "gazebo", "demo", "generate", "layouts", "excite", "identify",
+                           "thresholds"}):
         assert str(given(command, "iiwa", *MORE.get(command, []), "-o", "out.yaml").output) == "out.yaml"
     assert given("secure", "feedforward", "-o", "out.xml").output == "out.xml"
 

@@ -1,0 +1,59 @@
+"""`rbd thresholds ROBOT RECORDING…`: thresholds of external efforts from motions without contact."""
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from ...core.dynamics.friction import SMOOTHING, joint_friction
+from ...core.errors import RbdError
+from ...core.estimation.thresholds import contact_thresholds
+from ...core.identification.recorded.reading import JOINT_STATES
+from ...core.identification.recorded.recording import Recording
+from ...core.identification.written.node_files import write_text
+from ...core.text_table import aligned
+from ..files.robot import add_robot, load_robot
+from .identify import locked
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rbd thresholds`."""
+    add_robot(parser)
+    parser.add_argument("recordings", nargs="*", metavar="RECORDING", help="of motions without contact: rosbag2 "
+                        "(folder, .db3, .mcap), .csv or .npz")
+    parser.add_argument("-o", "--output", metavar="CONTACT.yaml", help="parameters of node observer")
+    parser.add_argument("--gain", type=float, default=50.0, help="of the observer, 1/s (default: %(default)s)")
+    parser.add_argument("--alarms-per-hour", type=float, default=0.1, metavar="RATE",
+                        help="false ones, of all joints together (default: %(default)s)")
+    parser.add_argument("--topic", default=JOINT_STATES, help="of the joint states in a bag (default: %(default)s)")
+    parser.add_argument("--effort-topic", metavar="TOPIC", help="of the efforts, if joint states have none")
+    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood still: at zero, or "
+                        "JOINT=POSITION")
+    parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
+                        help="in the axes of the root link, m/s² (default: 0 0 -9.81)")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Print the thresholds and write them; returns 0."""
+    if not namespace.recordings:
+        raise RbdError("expected ROBOT RECORDING…: a recording is a bag, .csv or .npz")
+    model = load_robot(namespace, gravity=namespace.gravity, locked=locked(namespace.lock))
+    recordings = [Recording.load(path, topic=namespace.topic, effort_topic=namespace.effort_topic)
+                  for path in namespace.recordings]
+    rubs = bool(model.damping.any() or model.friction.any())
+    found = contact_thresholds(model, recordings, gain=namespace.gain, alarms_per_hour=namespace.alarms_per_hour,
+                               friction=joint_friction(model, SMOOTHING) if rubs else None)
+    rows = [[name, f"{level:.4g}", f"{largest:.4g}", f"{speed:.3g}", f"{1e3 * delay:.1f}"] for
+            name, level, largest, speed, delay in zip(model.velocity_names, found.threshold, found.largest, found.speed,
+                                                      found.delay(2.0 * found.threshold), strict=True)]
+    head = ["joint", "threshold", "largest seen", "up to speed", "delay at twice it"]
+    print("\n".join([f"{model.name}: {found.seconds:.0f} s without contact, {namespace.alarms_per_hour:g} false alarms "
+                     "per hour", *aligned([head, *rows]), "(N m or N; rad/s or m/s; ms)",
+                     "faster motions, other loads and colder drives were not shown: record them, too"]))
+    if namespace.output:
+        levels = ", ".join(f"{x:.6g}" for x in np.asarray(found.threshold))
+        names = ", ".join(f'"{name}"' for name in model.joint_names)
+        write_text(namespace.output, f"observer:\n  ros__parameters:\n    joints: [{names}]\n"
+                                     f"    gain: {namespace.gain:g}\n    threshold: [{levels}]\n")
+        print(f"wrote {namespace.output}")
+    return 0

@@ -1,0 +1,113 @@
+"""Thresholds of external efforts from motions without contact, for a rate of false alarms.
+
+What counts is the largest residual in a window, not a single sample: maxima of windows follow Gumbel's law, whose tail
+gives the threshold that is passed as often as is allowed (Gumbel 1958).
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..dynamics.friction import Friction
+from ..errors import RbdError, shown
+from ..identification.recorded.recording import Recording
+from ..identification.recorded.signals import GAP
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.scalars import positive
+from .momentum_observer import LONGEST, MomentumObserver
+
+WINDOW = 0.5          # s
+SETTLING = 5.0        # time constants of the observer after a gap that do not count
+FEWEST = 40           # windows
+EULER = 0.5772156649015329
+
+
+@dataclass(frozen=True, eq=False)
+class ContactThresholds:
+    """threshold (nv,), N m or N; largest (nv,): residual of the recordings; speed (nv,): the largest of the recordings,
+    rad/s or m/s, above which nothing was shown; seconds: of the recordings; gain: of the observer, 1/s.
+    """
+
+    threshold: Array
+    largest: Array
+    speed: Array
+    seconds: float
+    gain: float
+
+    def delay(self, effort: ArrayLike) -> Array:
+        """Seconds until steady external efforts (…, nv) pass the thresholds; infinite for those that do not."""
+        size = np.abs(np.asarray(effort, dtype=np.float64))
+        passed = size > self.threshold
+        share = np.where(passed, self.threshold / np.where(passed, size, 1.0), 0.0)
+        return np.where(passed, -np.log1p(-share) / self.gain, np.inf)
+
+
+def contact_thresholds(model: RobotModel, recordings: Recording | Sequence[Recording], *, gain: float = 50.0,
+                       friction: Friction | None = None, alarms_per_hour: float = 0.1) -> ContactThresholds:
+    """Thresholds for `MomentumObserver` and node `observer` from recordings of motions without contact.
+
+    recordings: with efforts in N m or N, at the rate of the control loop; the more, and the more like the work, the
+    better: thresholds hold for speeds and motions like these. gain, friction: of the observer. alarms_per_hour: of all
+    joints together. Raises `RbdError` for recordings that are too short.
+
+        >>> model, t = rbd.sample("two_link"), np.arange(0.0, 40.0, 0.01)
+        >>> q = np.stack([np.sin(t), np.cos(2.0 * t)], axis=1)
+        >>> v, a = np.gradient(q, t, axis=0), -np.stack([np.sin(t), 4.0 * np.cos(2.0 * t)], axis=1)
+        >>> noise = np.random.default_rng(0).normal(size=q.shape)
+        >>> quiet = rbd.Recording(t, q, v, tau=rbd.inverse_dynamics(model, q, v, a) + noise)
+        >>> bool((rbd.contact_thresholds(model, quiet).threshold > 0.3).all())
+        True
+    """
+    rate = positive(alarms_per_hour, "alarms_per_hour", "rate")
+    each = list(recordings) if isinstance(recordings, Sequence) else [recordings]
+    if not each or not all(isinstance(recording, Recording) for recording in each):
+        raise RbdError(f"recordings: expected rbd.Recording, or several, got {shown(recordings)}")
+    maxima, largest, speed, seconds = [], np.zeros(model.nv), np.zeros(model.nv), 0.0
+    for recording in each:
+        for t, residual, v in _residuals(model, recording, positive(gain, "gain", "rate"), friction):
+            seconds += t[-1] - t[0]
+            largest, speed = np.maximum(largest, np.abs(residual).max(axis=0)), np.maximum(speed, np.abs(v).max(axis=0))
+            window = np.floor((t - t[0]) / WINDOW).astype(int)
+            maxima += [np.abs(residual[window == k]).max(axis=0) for k in range(window[-1])]
+    if len(maxima) < FEWEST:
+        raise RbdError(f"recordings: {len(maxima) * WINDOW:g} s of motion without gaps, expected at least "
+                       f"{FEWEST * WINDOW:g} s")
+    scale = np.std(maxima, axis=0) * np.sqrt(6.0) / np.pi
+    location = np.mean(maxima, axis=0) - EULER * scale
+    allowed = rate * WINDOW / 3600.0 / model.nv    # share of the windows of a joint with an alarm
+    level = location - scale * np.log(-np.log1p(-min(allowed, 0.5)))
+    return ContactThresholds(np.maximum(level, largest), largest, speed, seconds, float(gain))
+
+
+def _residuals(model: RobotModel, recording: Recording, gain: float,
+               friction: Friction | None) -> list[tuple[Array, Array, Array]]:
+    """Times, residuals and velocities of each stretch without gaps, settled."""
+    ordered, _ = recording.in_order_of(model)
+    t, q, tau = ordered.t, ordered.q, ordered.tau
+    good = np.isfinite(np.column_stack([t, q, tau])).all(axis=1)
+    v = ordered.v
+    if v is not None:
+        good &= np.isfinite(v).all(axis=1)
+    t, q, tau = t[good], q[good], tau[good]
+    if len(t) < 3:
+        raise RbdError(f"{recording.source}: {len(t)} rows of finite numbers, expected more")
+    v = np.gradient(q, t, axis=0) if v is None else v[good]
+    steps = np.diff(t)
+    longest = min(GAP * float(np.median(steps)), LONGEST)
+    observer = MomentumObserver(model, gain, friction)
+    found: list[tuple[Array, Array, Array]] = []
+    cuts = np.flatnonzero(~((steps > 0.0) & (steps <= longest))) + 1
+    for part in np.split(np.arange(len(t)), cuts):
+        if len(part) < 2:
+            continue
+        observer.reset(q[part[0]], v[part[0]])
+        residual = np.array([observer.update(float(t[i] - t[i - 1]), q[i], v[i], 0.5 * (tau[i - 1] + tau[i]))
+                             for i in part[1:]])
+        settled = t[part[1:]] - t[part[0]] >= SETTLING / gain
+        if settled.sum() > 1:
+            found.append((t[part[1:]][settled], residual[settled], v[part[1:]][settled]))
+    return found

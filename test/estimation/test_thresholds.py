@@ -1,0 +1,70 @@
+"""Thresholds from motions without contact: false alarms on other motions, delays, and what is too little."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.recordings import periodic, perturbed, record
+
+import rbd_ros as rbd
+
+TWO = rbd.sample("two_link")
+
+
+def recording(seed, seconds, truth=TWO):
+    motion = periodic(truth, seed, period=10.0, periods=int(seconds / 10.0), reach=0.4)
+    found = record(truth, motion, seed, noise=0.3)
+    t = found.t
+    return rbd.Recording(t, found.q, motion(t).v, tau=found.tau, joints=found.joints)
+
+
+def alarms(thresholds, other):
+    """Seconds (windows of 0.5 s) with an alarm."""
+    found = rbd.contact_thresholds(TWO, other, alarms_per_hour=1e6)    # for its residuals
+    return (found.largest > thresholds.threshold).any()
+
+
+def test_alarms_are_as_rare_as_asked_for():
+    """At 60 per hour some in ten recordings of a minute, at 0.01 per hour none."""
+    often = rbd.contact_thresholds(TWO, recording(0, 60.0), alarms_per_hour=200.0)
+    never = rbd.contact_thresholds(TWO, [recording(0, 60.0), recording(50, 60.0)], alarms_per_hour=0.01)
+    others = [recording(seed, 60.0) for seed in range(1, 9)]
+    assert sum(alarms(often, other) for other in others) >= 2
+    assert not any(alarms(never, other) for other in others)
+    assert (never.threshold > often.threshold).all() and (never.threshold >= never.largest).all()
+    assert (never.threshold < 2.0).all()    # noise of 0.3 N m behind the filter, and not the arm's 10 N m
+
+
+def test_errors_of_the_model_widen_them():
+    rough = rbd.contact_thresholds(TWO, recording(0, 60.0, perturbed(TWO, 0, rotors=False, friction=False)))
+    fine = rbd.contact_thresholds(TWO, recording(0, 60.0))
+    assert (rough.threshold > 1.5 * fine.threshold).any()
+    assert fine.seconds == pytest.approx(60.0, rel=0.01) and (fine.speed > 0.1).all()
+
+
+def test_delays_are_those_of_the_filter():
+    found = rbd.contact_thresholds(TWO, recording(0, 60.0), gain=40.0)
+    level = found.threshold
+    delay = found.delay(np.array([2.0 * level, [0.5 * level[0], -4.0 * level[1]]]))
+    np.testing.assert_allclose(delay[0], np.log(2.0) / 40.0)
+    assert np.isinf(delay[1, 0]) and delay[1, 1] == pytest.approx(-np.log(0.75) / 40.0)
+
+
+def test_gaps_and_holes_are_left_out():
+    whole = recording(0, 60.0)
+    t, q, tau = whole.t.copy(), whole.q.copy(), whole.tau.copy()
+    t[5000:] += 30.0
+    q[100:120] = np.nan
+    tau[9000] = np.inf
+    found = rbd.contact_thresholds(TWO, rbd.Recording(t, q, whole.v, tau=tau, joints=whole.joints))
+    plain = rbd.contact_thresholds(TWO, whole)
+    np.testing.assert_allclose(found.threshold, plain.threshold, rtol=0.3)
+    assert found.seconds < plain.seconds
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (([],), "recordings"), ((None,), "recordings"), ((recording(0, 10.0),), "expected at least 20 s")])
+def test_too_little(arguments, words):
+    with pytest.raises(rbd.RbdError, match=words):
+        rbd.contact_thresholds(TWO, *arguments)
+    with pytest.raises(rbd.RbdError, match="alarms_per_hour"):
+        rbd.contact_thresholds(TWO, recording(0, 60.0), alarms_per_hour=0.0)
