@@ -229,6 +229,15 @@ def test_friction():
     v, (d, c, b, v_s, s) = np.linspace(-0.5, 0.5, 41), (0.4, 0.7, 1.1, 0.15, 0.02)
     expected = d * v + (c + (b - c) * np.exp(-(v / v_s)**2)) * np.tanh(v / s)
     assert_close(rbd.Friction(d, c, b, v_s, s).effort(v), expected, 1e-14)
+    tau, (e, a, k, eps), t = np.linspace(-9.0, 9.0, 41)[::-1], (0.1, -0.3, 0.2, 0.1), np.tanh(v / s)
+    law = rbd.Friction(d, c, b, v_s, s, a, e, k)
+    expected = (d + e * t) * v + (c + (b - c) * np.exp(-(v / v_s)**2) + a * t + k * np.sqrt(tau**2 + eps**2)) * t
+    assert_close(law.effort(v, tau), expected, 1e-14)
+    whole, L = tau + expected, k * t
+    y = whole - law.effort(v, 0.0) + k * eps * t
+    assert_close((y - L * np.sqrt(y**2 + eps**2 * (1 - L**2))) / (1 - L**2), tau, 1e-13)
+    assert_close(law.remove(v, whole), tau, 1e-13)
+    assert_close(law.gain(v, tau), 1 + L * tau / np.sqrt(tau**2 + eps**2), 1e-14)
 
 
 def test_time_derivatives():

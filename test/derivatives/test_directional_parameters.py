@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from support import complex_step as cs
 from support.robots import assert_close, random_state
 from support.trees import TYPES, mimic_tree, random_tree
@@ -64,7 +65,8 @@ def of_friction(model, rng):
     return {name: {what: rng.normal(size=model.joint(name).nv) for what in FRICTION} for name in model.joint_names}
 
 
-FRICTION = ("damping", "coulomb", "breakaway", "stribeck_velocity", "smoothing")
+FRICTION = ("damping", "coulomb", "breakaway", "stribeck_velocity", "smoothing", "asymmetry", "viscous_asymmetry",
+            "load")
 
 
 def friction(model, rng):
@@ -72,18 +74,36 @@ def friction(model, rng):
     n = model.nv
     level = rng.uniform(0.5, 2.0, size=n)
     return rbd.Friction(rng.uniform(0.1, 2.0, size=n), level, level + rng.uniform(0.2, 1.0, size=n),
-                        rng.uniform(0.5, 2.0, size=n), rng.uniform(0.3, 1.0, size=n))
+                        rng.uniform(0.5, 2.0, size=n), rng.uniform(0.3, 1.0, size=n),
+                        asymmetry=rng.uniform(-0.5, 0.5, size=n), viscous_asymmetry=rng.uniform(-0.1, 0.1, size=n))
 
 
-def rubbing(model, law, v, tangent):
-    """Its effort on complex numbers, the law varied, from the formula."""
-    d, c, b, w, s = (np.broadcast_to(getattr(law, what), (model.nv,)).astype(complex) for what in FRICTION)
+def rubbing(model, law, v, tangent, tau=0.0):
+    """Its effort on complex numbers, the law varied, from the formula; tau: efforts without friction."""
+    d, c, b, w, s, a, e, k = fields = tuple(
+        np.broadcast_to(getattr(law, what), (model.nv,)).astype(complex) for what in FRICTION)
     for name, change in tangent.friction.items():
         joint = model.joint(name)
         at = slice(joint.idx_v, joint.idx_v + joint.nv)
-        for x, what in zip((d, c, b, w, s), FRICTION, strict=True):
+        for x, what in zip(fields, FRICTION, strict=True):
             x[at] += STEP * np.asarray(change.get(what, 0.0))
-    return d * v + (c + (b - c) * np.exp(-(v / w) ** 2)) * np.tanh(v / s)
+    t = np.tanh(v / s)
+    level = c + (b - c) * np.exp(-(v / w) ** 2) + k * np.sqrt(tau**2 + 0.01)
+    return d * v + e * v * t + level * t + a * t * t
+
+
+def relieved(model, law, v, tangent, tau):
+    """Efforts without friction, of complex efforts with it: a root, and Newton's step from there."""
+    def excess(x):
+        return x + rubbing(model, law, v, tangent, x) - tau
+
+    x = np.zeros(model.nv)
+    for i in range(model.nv):
+        def along(y, i=i):
+            return excess(np.where(np.arange(model.nv) == i, y, 0.0))[i].real
+        x[i] = brentq(along, -1e3, 1e3, xtol=1e-14)
+    rest = excess(x)
+    return x - 1j * rest.imag / ((excess(x + STEP) - rest).imag / STEP.imag)
 
 
 def varied(model, law, q, v, a, tau, F, mask, tangent):
@@ -100,22 +120,21 @@ def varied(model, law, q, v, a, tau, F, mask, tangent):
     W = other.wrenches(F + STEP * (0.0 if tangent.external_wrenches is None else tangent.external_wrenches))
 
     def inverse(v, a, wrench=None):
-        rubbed = 0.0 if wrench is None else rubbing(model, law, v, tangent)
-        return cs.inverse_dynamics(model, q, v, a, wrench, other.block) + rubbed
+        return cs.inverse_dynamics(model, q, v, a, wrench, other.block)
 
     weight = inverse(zero, zero)
     M = np.transpose([inverse(zero, e) - weight for e in np.eye(model.nv)])
     effort = inverse(v, a, W)
-    out = [effort]
+    out, left = [effort + rubbing(model, law, v, tangent, effort)], relieved(model, law, v, tangent, tau)
     for held in (np.zeros(model.nv, dtype=bool), mask):
         start = np.where(held, a, 0.0)
         bias = inverse(v, start, W)
         free = ~held
-        change = np.linalg.solve(M[np.ix_(free, free)], (tau - bias)[free])
+        change = np.linalg.solve(M[np.ix_(free, free)], (left - bias)[free])
         sought = np.array(bias)
         sought[free] = change
         sought[held] += M[np.ix_(held, free)] @ change
-        out.append(sought)
+        out.append(np.where(held, sought + rubbing(model, law, v, tangent, sought), sought))
     return [x.imag / STEP.imag for x in out]
 
 
@@ -129,7 +148,7 @@ def case(name):
     model = TREES[name]()
     rng = np.random.default_rng(sorted(TREES).index(name))
     q, v, a = random_state(model, 3)
-    law = friction(model, np.random.default_rng(9))
+    law = dataclasses.replace(friction(model, np.random.default_rng(9)), load=rng.uniform(0.0, 0.9, size=model.nv))
     return model, (law, q, v, a, rng.normal(size=model.nv), rng.normal(size=(len(model.body_names), 6)),
                    rng.random(model.nv) < 0.5), rng
 

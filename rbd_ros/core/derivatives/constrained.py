@@ -18,8 +18,9 @@ from ..dynamics.constrained.inverse import RANK_TOLERANCE, constrained_inverse_d
 from ..dynamics.constrained.rows import Motion, constraint_rows
 from ..dynamics.constrained.values import evaluate
 from ..dynamics.contact.contact_rows import contact_changes
-from ..dynamics.friction import Friction
+from ..dynamics.friction import Friction, friction_slopes_at, left_over
 from ..dynamics.hybrid import prescribed_mask
+from ..dynamics.inverse import inverse_dynamics
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ..errors import RbdError
 from ..model.block import integer, node_count, size_q, size_v
@@ -150,7 +151,12 @@ def constrained_forward_dynamics_derivatives(
                                           friction=friction)
     q, v, tau, a, lam = (np.atleast_2d(x) for x in (*checked.arrays, result.acceleration, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
-    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches, friction=friction)
+    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
+    share = np.ones_like(v)    # ∂ of the efforts without friction by tau
+    if friction is not None:
+        slope, gain = friction_slopes_at(model, friction, v, left_over(model, friction, v, tau))
+        share = 1.0 / gain
+        by = by._replace(v=by.v + np.eye(model.nv) * (slope * share)[..., None, :])
     At = np.swapaxes(A, -1, -2)
     inverse_A = _pinv(A)
     y = (inverse_A @ lam[..., None])[..., 0]
@@ -163,9 +169,9 @@ def constrained_forward_dynamics_derivatives(
     Z = np.linalg.solve(L, At)
     Z_inverse = _pinv(Z)
     null = np.eye(m) - A @ inverse_A    # dependent rows: which λ do not matter
-    eye = np.broadcast_to(np.eye(model.nv), by.a.shape)
+    given = np.eye(model.nv) * np.broadcast_to(share, v.shape)[..., None, :]
     parts = []
-    for force, bias, turn in ((load_q - by.q, bias_q, turn_q), (-by.v, bias_v, None), (eye, None, None)):
+    for force, bias, turn in ((load_q - by.q, bias_q, turn_q), (-by.v, bias_v, None), (given, None, None)):
         free = np.linalg.solve(L, force)
         needed = Z_inverse @ free
         if bias is not None:
@@ -205,14 +211,22 @@ def constrained_inverse_dynamics_derivatives(
                        f"{constraints.size} constraints over passive coordinates): actuate fewer joints")
     q, v, a, lam = (np.atleast_2d(x) for x in (q, v, a, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
-    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches, friction=friction)
+    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
+    rubbed, gain = np.zeros_like(v), np.ones_like(v)
+    if friction is not None:    # of passive joints on what they carry: on given efforts, 0
+        net = inverse_dynamics(model, q, v, a, external_wrenches) - (np.swapaxes(A, -1, -2) @ lam[..., None])[..., 0]
+        rubbed, gain = friction_slopes_at(model, friction, v, net)
+    passive = np.where(mask, 0.0, rubbed / gain)
+    by = by._replace(v=by.v + np.eye(model.nv) * passive[..., None, :])
     _, _, load_q, _ = constraint_slopes(model, constraints, q, v, a, lam, np.zeros_like(v))
     At = np.swapaxes(A, -1, -2)
     inverse = _pinv(At[:, ~mask])
     efforts, multipliers = [], []
     for force in (by.q - load_q, by.v, by.a):
         change = inverse @ force[:, ~mask]
-        effort = force - At @ change
+        effort = gain[..., None] * (force - At @ change)
+        if force is by.v:
+            effort = effort + np.eye(model.nv) * np.where(mask, rubbed, 0.0)[..., None, :]
         effort[:, ~mask] = 0.0
         efforts.append(effort)
         multipliers.append(change)

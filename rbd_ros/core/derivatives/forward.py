@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..compiled.entry import entry, quick_entry
 from ..compiled.kernel import kernel, routine
-from ..dynamics.friction import Friction, friction_slope, left_over
+from ..dynamics.friction import Friction, friction_slopes_at, left_over
 from ..dynamics.singular import completed, singular_coordinate, solved, wrenches_of
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
@@ -273,10 +273,11 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     if external_wrenches is None and friction is None and (result := _door(model, q, v, tau)) is not None:
         return result    # type: ignore[no-any-return]
     if friction is not None:
-        slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)
+        less = left_over(model, friction, v, tau)
+        slope, gain = (x[..., None, :] for x in friction_slopes_at(model, friction, v, less))
         rubbed: ForwardDerivatives = completed(
             lambda: forward_dynamics_derivatives(model, q, v, less, external_wrenches),
-            lambda bare: bare._replace(v=bare.v - bare.tau * slope))
+            lambda bare: ForwardDerivatives(bare.q, bare.v - bare.tau * (slope / gain), bare.tau / gain))
         return rubbed
     inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     q, v, tau = inputs.flat

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..dynamics.friction import Friction, friction_slope, left_over
-from ..dynamics.hybrid import prescribed_mask
-from ..dynamics.singular import completed, singular_coordinate, solved, wrenches_of
+from ..dynamics.friction import Friction, friction_slopes_at, left_over
+from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
+from ..dynamics.singular import SingularMassMatrix, completed, singular_coordinate, solved, wrenches_of
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
@@ -54,10 +54,24 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
         return result    # type: ignore[no-any-return]
     mask = prescribed_mask(model, prescribed)
     if friction is not None:
-        slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)
+        less = left_over(model, friction, v, tau)
+        net = less
+        if friction.by_load and mask.any():
+            try:
+                net = hybrid_dynamics(model, q, v, a, less, mask, external_wrenches).effort
+            except SingularMassMatrix as error:
+                if error.result is None:
+                    raise
+                net = error.result.effort
+        slope, gain = friction_slopes_at(model, friction, v, net)
+        rows = np.where(mask, gain, 1.0)[..., :, None]
+        columns = np.where(mask, 1.0, 1.0 / gain)[..., None, :]
+        own = np.where(mask, slope, 0.0)[..., None, :] * np.eye(model.nv)
+        less_slope = np.where(mask, 0.0, slope / gain)[..., None, :]
         rubbed: HybridDerivatives = completed(
             lambda: hybrid_dynamics_derivatives(model, q, v, a, less, mask, external_wrenches),
-            lambda bare: bare._replace(v=bare.v + np.where(mask, np.eye(model.nv), -bare.given) * slope))
+            lambda bare: HybridDerivatives(rows * bare.q, rows * (bare.v - bare.given * less_slope) + own,
+                                           rows * bare.given * columns))
         return rubbed
     inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     out = inputs.empty(3, model.nv, model.nv)

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from ..compiled.entry import entry, quick_entry
 from ..compiled.kernel import kernel, sweep
-from ..dynamics.friction import Friction, friction_slope
+from ..dynamics.friction import Friction, friction_slopes_at
+from ..dynamics.inverse import inverse_dynamics
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
     ARMATURE, all_finite, first_position, kind, matrix, node, node_count, parent, rates_valid, six, size_q, size_v,
@@ -215,7 +216,10 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         return result    # type: ignore[no-any-return]
     if friction is not None:
         bare = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
-        return bare._replace(v=bare.v + np.eye(model.nv) * friction_slope(model, friction, v)[..., None, :])
+        slope, gain = friction_slopes_at(model, friction, v, inverse_dynamics(model, q, v, a, external_wrenches))
+        return InverseDerivatives(gain[..., None] * bare.q,
+                                  gain[..., None] * bare.v + np.eye(model.nv) * slope[..., None, :],
+                                  gain[..., None] * bare.a)
     inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv
     out = inputs.empty(3, nv, nv)

@@ -12,9 +12,10 @@ from ..compiled.entry import entry, quick_entry
 from ..compiled.kernel import kernel
 from ..dynamics.articulated import articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
-from ..dynamics.friction import Friction, fitting
+from ..dynamics.friction import LOAD_SMOOTHING, Friction, fitting
 from ..dynamics.shared_coordinates import shared_recursion
 from ..dynamics.singular import SingularMassMatrix, by_rows, solved, wrenches_of
+from ..errors import RbdError
 from ..model.block import GRAVITY, NODES, SHARED, all_finite, kind, node, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
@@ -185,7 +186,8 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     if friction is not None:
         bare = inverse_dynamics_time_derivatives(model, q, v, a, *higher, external_wrenches=external_wrenches)
         inputs = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
-        rubbed = friction_series(fitting(model, friction), inputs.arrays[1:-1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            rubbed = friction_series(fitting(model, friction), inputs.arrays[1:-1], list(np.moveaxis(bare, -2, 0)))
         return inputs.finite(effort=bare + np.moveaxis(rubbed, 0, -2))[0]
     inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
     count = 1 + len(higher)
@@ -235,7 +237,8 @@ def _under_friction(model: RobotModel, inputs: Sequence[ArrayLike], wrenches: An
     checked = states(model, positions={"q": inputs[0]},
                      rates={"v": inputs[1], "tau": inputs[2], **numbered(inputs[3:])})
     q, v, *efforts = checked.arrays
-    rates, left = [v], []
+    rates: list[Array] = [v]
+    left: list[Array] = []
     derivatives = checked.empty(len(efforts), model.nv)
 
     def one(row: int) -> Array:
@@ -244,7 +247,13 @@ def _under_friction(model: RobotModel, inputs: Sequence[ArrayLike], wrenches: An
     try:
         for effort in efforts:
             with np.errstate(over="ignore", invalid="ignore"):
-                left.append(effort - friction_series(law, rates)[-1])
+                if left and law.by_load:    # the highest derivative of the load enters as it does the effort
+                    rest = friction_series(law, rates, [*left, np.zeros_like(effort)])[-1]
+                    left.append((effort - rest) / law.gain(v, left[0]))
+                elif left:
+                    left.append(effort - friction_series(law, rates)[-1])
+                else:
+                    left.append(law.remove(v, effort))
             checked.finite(tau=left[-1])
             derivatives = forward_dynamics_time_derivatives(model, q, v, *left, external_wrenches=wrenches)
             rates.append(derivatives[..., -1, :])
@@ -274,11 +283,12 @@ def wrench_series(model: RobotModel, wrenches: Any, batch: int | None, count: in
     return out.reshape(-1), out.shape[1]
 
 
-def friction_series(law: Friction, rates: Sequence[Array]) -> Array:
-    """τ_f, τ̇_f, τ̈_f, … (K, …, n) of `law` for K rates: v, a, jerk, … (…, n) each.
+def friction_series(law: Friction, rates: Sequence[Array], efforts: Sequence[Array] | None = None) -> Array:
+    """τ_f, τ̇_f, τ̈_f, … (K, …, n) of `law` for K rates: v, a, jerk, … (…, n) each, and as many efforts without
+    friction: τ, τ̇, …, which a law by load needs.
 
     With u = v/s and w = (v/v_s)², t = tanh u, p = 1 − t² and e = exp(−w) satisfy t' = p u', p' = −2 t p u' and
-    e' = −e w', so their coefficients follow from each other order by order.
+    e' = −e w', so their coefficients follow from each other order by order; and those of r = |τ|_ε from r² = τ² + ε².
     """
     x = [rate / factorial(k) for k, rate in enumerate(rates)]
     u = [each / law.smoothing for each in x]
@@ -292,9 +302,23 @@ def friction_series(law: Friction, rates: Sequence[Array]) -> Array:
         t.append(_following(u, p, k))
         p.append(-2.0 * _following(u, product, k))
         e.append(-_following(w, e, k))
-    level = [(law.breakaway - law.coulomb) * each for each in e]
+    level = [(law.breakaway - law.coulomb) * e[k] + law.asymmetry * t[k] + law.viscous_asymmetry * x[k]
+             for k in range(len(x))]
     level[0] = law.coulomb + level[0]
+    if law.by_load:
+        if efforts is None:
+            raise RbdError("friction.load: this law depends on the efforts, which must be given")
+        for k, each in enumerate(_size_series([each / factorial(k) for k, each in enumerate(efforts)])):
+            level[k] = level[k] + law.load * each
     return np.stack([factorial(k) * (law.damping * x[k] + _coefficient(level, t, k)) for k in range(len(x))])
+
+
+def _size_series(tau: Sequence[Array]) -> list[Array]:
+    """Coefficients of |τ|_ε."""
+    out = [np.sqrt(tau[0] * tau[0] + LOAD_SMOOTHING**2)]
+    for k in range(1, len(tau)):
+        out.append((_coefficient(tau, tau, k) - sum(out[j] * out[k - j] for j in range(1, k))) / (2.0 * out[0]))
+    return out
 
 
 def _following(x: Sequence[Array], y: Sequence[Array], k: int) -> Array:

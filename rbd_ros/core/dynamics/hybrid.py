@@ -18,7 +18,7 @@ from ..compiled.door import Call, door
 from ..compiled.workspace import ONE_STATE
 from .articulated import SIZE, articulated_recursion, articulated_states
 from .bodies.joint_wrenches import Loaded, joint_wrenches as wrenches_of_joints
-from .friction import Friction, left_over, overcome
+from .friction import Friction, fitting, left_over
 from .singular import completed, solved, wrenches_of
 
 
@@ -87,10 +87,12 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
             quick := _door(model, q, v, a, tau, prescribed)) is not None:
         return quick    # type: ignore[no-any-return]
     if friction is not None:
-        mask, rubbed = prescribed_mask(model, prescribed), overcome(model, friction, v)
+        mask, law = prescribed_mask(model, prescribed), fitting(model, friction)
+        speed = shaped(model, rates={"v": v}).arrays[0]
         result: Hybrid = completed(
             lambda: hybrid_dynamics(model, q, v, a, left_over(model, friction, v, tau), mask, external_wrenches),
-            lambda bare: Hybrid(bare.acceleration, np.where(mask | np.isnan(bare.effort), bare.effort + rubbed, tau)))
+            lambda bare: Hybrid(bare.acceleration,
+                                np.where(mask | np.isnan(bare.effort), law.add(speed, bare.effort), tau)))
         if joint_wrenches:
             result._carrying(wrenches_of_joints(model, q, v, result.acceleration, external_wrenches))
         return result

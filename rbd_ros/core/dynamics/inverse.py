@@ -168,7 +168,7 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     if external_wrenches is None and friction is None and (tau := _inverse(model, q, v, a)) is not None:
         return tau
     if friction is not None:
-        return inverse_dynamics(model, q, v, a, external_wrenches) + overcome(model, friction, v)
+        return overcome(model, friction, v, inverse_dynamics(model, q, v, a, external_wrenches))
     inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     tau = inputs.empty(model.nv)
     wrenches = node_wrenches(model, external_wrenches, inputs.batch)

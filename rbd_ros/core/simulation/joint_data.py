@@ -26,7 +26,8 @@ def dry_friction(joints, i, speed):
     coulomb, breakaway = joints[COULOMB, i], joints[BREAKAWAY, i]
     if coulomb == breakaway:
         return joints[BRAKES, i] + coulomb
-    return joints[BRAKES, i] + friction_level((0.0, coulomb, breakaway, joints[STRIBECK, i], 1.0), speed)
+    return joints[BRAKES, i] + friction_level(
+        (0.0, coulomb, breakaway, joints[STRIBECK, i], 1.0, 0.0, 0.0, 0.0), speed)
 
 
 @kernel

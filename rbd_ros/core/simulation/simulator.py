@@ -80,6 +80,8 @@ class Simulator(Checks):
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
+        if np.any(self._law.asymmetry) or np.any(self._law.viscous_asymmetry) or self._law.by_load:
+            raise RbdError("friction.load, asymmetry, viscous_asymmetry: a Simulator supports none of them, expected 0")
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
         self._joints = self._bounds.joints(model, self._law)

@@ -30,8 +30,8 @@ def friction_rows(F, n, i, v, a, jerk, out):
     d = F[SCALARS + DAMPING * n + i]
     c = F[SCALARS + COULOMB * n + i]
     s = F[SMOOTHING]
-    slope, curvature = friction_slopes((d, c, c, 1.0, s), v)
-    out[TAU, i] += friction_law((d, c, c, 1.0, s), v)
+    slope, curvature = friction_slopes((d, c, c, 1.0, s, 0.0, 0.0, 0.0), v)
+    out[TAU, i] += friction_law((d, c, c, 1.0, s, 0.0, 0.0, 0.0), v)
     out[RATE, i] += slope * a
     out[ACCELERATION, i] += slope * jerk + curvature * a * a
 
@@ -41,7 +41,7 @@ def motor_friction(F, n, i, v):
     """Friction of motor i."""
     at = SCALARS + i
     return friction_law((F[at + MOTOR_DAMPING * n], F[at + MOTOR_COULOMB * n], F[at + BREAKAWAY * n],
-                         F[at + STRIBECK * n], F[at + WIDTH * n]), v)
+                         F[at + STRIBECK * n], F[at + WIDTH * n], 0.0, 0.0, 0.0), v)
 
 
 @exact

@@ -27,7 +27,7 @@ def packed_size(nv: int) -> int:
 def friction_of_joints(damping, coulomb, v, smoothing, tau):
     """Add friction without Stribeck's effect."""
     for i in range(len(v)):
-        tau[i] += friction_law((damping[i], coulomb[i], coulomb[i], 1.0, smoothing), v[i])
+        tau[i] += friction_law((damping[i], coulomb[i], coulomb[i], 1.0, smoothing, 0.0, 0.0, 0.0), v[i])
 
 
 @exact

@@ -19,11 +19,13 @@ from ...dynamics.constrained.inverse import _per_actuated, _pseudoinverse, const
 from ...dynamics.constrained.values import evaluate
 from ...dynamics.friction import Friction
 from ...dynamics.hybrid import prescribed_mask
+from ...dynamics.inverse import inverse_dynamics
 from ...errors import RbdError
 from ...model.constraints import ConstraintSet, bound_to
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from .forward import sought
+from .friction_change import LOAD
 from .rows import directional_rows
 from .run import NO_MASK, NOTHING, Case, case, run
 from .tangent import Tangent, Tangents
@@ -100,7 +102,9 @@ def constrained_hybrid_dynamics_directional(
     result = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask, external_wrenches=external_wrenches)
     states = _States(less, constraints, (q, v, result.acceleration, tau), result.multipliers, mask, external_wrenches)
     acceleration, effort, multipliers = states.solve()
-    effort = effort + (asked.changes - less.changes)[:, 3]    # of friction
+    if friction is not None:
+        gain, change = asked.rubbed(friction, np.ascontiguousarray(result.effort))
+        effort = np.where(mask, gain * effort + change, asked.changes[:, 3])
     return ConstrainedHybridDirectional(*states.shaped(acceleration, effort, multipliers))
 
 
@@ -127,12 +131,15 @@ def constrained_inverse_dynamics_directional(
     asked = case(model, tangent, friction, q=q, v=v, a=a)
     if passive_effort is not None:
         asked = case(model, tangent, friction, q=q, v=v, a=a, passive_effort=passive_effort)
+    if minimize == "effort" and np.any(asked.tangents.friction[:, LOAD]):
+        raise RbdError("tangent.friction: 'load' is not supported with minimize='effort', as in "
+                       "constrained_inverse_dynamics")
     q, v, a = asked.inputs[:3]
     result = constrained_inverse_dynamics(
         model, constraints, q, v, a, mask, minimize, weights, asked.inputs[3] if passive_effort is not None else None,
         external_wrenches=external_wrenches, friction=friction, check_acceleration=check_acceleration)
     out = asked.empty()
-    if run(asked, (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
+    if run(asked, (q, v, a, NOTHING), NO_MASK, external_wrenches, None, out) != 0:
         asked.states.refuse(derivative=out)
     states = _States(asked, constraints, (q, v, a, v), result.multipliers, NO_MASK, external_wrenches)
     A, dA = states.A, states.dA
@@ -143,7 +150,12 @@ def constrained_inverse_dynamics_directional(
     inverse, null, _ = _pseudoinverse(A_p, scale)
     load = _times(np.swapaxes(dA, -1, -2), states.lam)
     rest = change - load    # ∂ID − ∂(Aᵀ)λ
-    lam = _times(inverse, (rest - states.changes[:, 3])[..., ~mask])
+    gain, rubbed = np.ones(change.shape[1:]), np.zeros(change.shape)
+    if friction is not None:
+        carried = np.atleast_2d(inverse_dynamics(model, q, v, a, external_wrenches)) - _times(
+            np.swapaxes(A, -1, -2), states.lam)
+        gain, rubbed = asked.rubbed(friction, carried)
+    lam = _times(inverse, (rest - (states.changes[:, 3] - rubbed) / gain)[..., ~mask])
     if minimize == "effort":
         # A_a W τ_a = A_p ν, differentiated where the passive efforts leave λ free
         w = _per_actuated(model, weights, mask, "weights", 1.0, positive, "positive numbers")
@@ -153,7 +165,7 @@ def constrained_inverse_dynamics_directional(
         weighted[..., ~mask] = -nu
         root = np.sqrt(w)
         free, _, _ = _pseudoinverse(root[:, None] * (A_a @ null), scale * root.max(initial=0.0))
-        force = _times(A[..., mask], w * (rest[..., mask] - _times(A_a, lam))) + _times(dA, weighted)
+        force = _times(A[..., mask], w * ((rest + rubbed)[..., mask] - _times(A_a, lam))) + _times(dA, weighted)
         lam = lam + _times(null @ free @ np.swapaxes(null @ free, -1, -2), force)
         every, alone, _ = _pseudoinverse(np.swapaxes(A, -1, -2), scale)
         lam = lam + _times(alone, _times(dA, _times(np.swapaxes(every, -1, -2), states.lam)))
@@ -161,7 +173,8 @@ def constrained_inverse_dynamics_directional(
         y = np.zeros_like(np.atleast_2d(a))
         y[..., ~mask] = _times(np.swapaxes(inverse, -1, -2), states.lam)
         lam = lam + _times(null, _times(dA, y))
-    effort = np.where(mask, rest - _times(np.swapaxes(A, -1, -2), lam), states.changes[:, 3])
+    rest = gain * (rest - _times(np.swapaxes(A, -1, -2), lam)) + rubbed
+    effort = np.where(mask, rest, states.changes[:, 3])
     return ConstrainedInverseDirectional(*states.shaped(effort, lam))
 
 

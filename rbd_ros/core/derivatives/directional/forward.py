@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...dynamics.forward import forward_dynamics, solve_mass_matrix
-from ...dynamics.friction import Friction
+from ...dynamics.friction import Friction, left_over
 from ...dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ...dynamics.mass_matrix import mass_matrix
 from ...dynamics.singular import SingularMassMatrix, by_rows, solved, wrenches_of
@@ -127,14 +127,21 @@ def sought(model: RobotModel, asked: Case, inputs: tuple[Array, ...], mask: NDAr
     free = ~held
     kept = np.array(asked.changes)
     kept[:, 2] *= held
-    a = hybrid_dynamics(model, q, v, a, tau, held, external_wrenches, friction=friction).acceleration
-    if run(asked._replace(changes=kept), (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
+    left = tau if friction is None else left_over(model, friction, v, tau)
+    bare = hybrid_dynamics(model, q, v, a, left, held, external_wrenches)
+    if run(asked._replace(changes=kept), (q, v, bare.acceleration, NOTHING), NO_MASK, external_wrenches, None,
+           out) != 0:
         asked.states.refuse(derivative=out)
+    gain, rubbed = np.ones(asked.changes.shape[2:]), np.zeros(asked.changes[:, 3].shape)
+    if friction is not None:
+        gain, rubbed = asked.rubbed(friction, np.ascontiguousarray(bare.effort))
+    given = ((asked.changes[:, 3] - rubbed) / gain).reshape(out.shape)
     if free.any():
         M = mass_matrix(model, q)
-        rest = (asked.changes[:, 3].reshape(out.shape) - out)[..., free]
+        rest = (given - out)[..., free]
         M_ff = np.broadcast_to(M[..., free, :][..., free], (*rest.shape, rest.shape[-1]))
         change = solve_mass_matrix(model, np.ascontiguousarray(M_ff), rest[..., None])
         out[..., held] += (M[..., held, :][..., free] @ change)[..., 0]
         out[..., free] = change[..., 0]
+    out[..., held] = (gain * out.reshape(rubbed.shape) + rubbed).reshape(out.shape)[..., held]
     return asked.states.finite(derivative=out)[0]

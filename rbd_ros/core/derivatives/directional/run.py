@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiled.assign import assign
 from ...compiled.door import where_suited
 from ...compiled.entry import entry
 from ...compiled.kernel import sweep
@@ -34,13 +33,13 @@ from ...model.inertia import Array
 from ...model.joint_kinds import dof
 from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
-from .friction_change import friction_changes, friction_changes_entry
+from .friction_change import friction_changes, friction_changes_entry, without_friction
 from .tangent import STATE, Tangent, Tangents, state_changes
 
 
 NO_MASK = np.empty(0, dtype=np.bool_)
 NOTHING = np.empty(0)
-NO_LAW = np.empty((5, 0))
+NO_LAW = np.empty((8, 0))
 NO_CHANGE = np.empty((0, 0))
 
 
@@ -69,7 +68,7 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, law, rubs, o
 
     tau: empty for inverse dynamics; else with a mask hybrid dynamics (empty: forward dynamics; a is not looked at).
     wrench (states, nodes, 6), flat; X (directions, 4, states, nv): ∂q, ∂q̇, ∂q̈, ∂τ; D and dwrench (directions, …): ∂ of
-    B and of wrench; law (5, 1 or nv) and rubs: friction and ∂ of it. All of these empty where there are none.
+    B and of wrench; law (8, 1 or nv) and rubs: friction and ∂ of it. All of these empty where there are none.
     out: (directions, states, nv).
     """
     directions, _, states, nv = X.shape
@@ -81,12 +80,11 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, law, rubs, o
         return -1
     left, acc, effort = tau.copy(), a.copy(), np.empty(a.shape[0])
     rubbed = law.shape[1] > 0
-    friction = np.empty((directions if rubbed else 0, states, nv))
+    friction = np.empty((directions if rubbed else 0, nv))
     if rubbed:
-        friction_changes(law, rubs, v, X, effort, friction)
         for i in range(left.shape[0]):
-            left[i] -= effort[i]
-    rest, solution, effort_change, columns, zeros = np.zeros((5, nv))
+            left[i] = without_friction(law, i % nv if law.shape[1] > 1 else 0, v[i], left[i])
+    rest, solution, effort_change, columns, zeros, gain, carried = np.zeros((7, nv))
     still, W, G = (B, B[:0], B[:0]) if inverse else (B.copy(), np.empty(FACTORS * nodes), np.empty(6 * nodes))
     if not inverse:
         put(still, GRAVITY, ZERO)
@@ -118,18 +116,23 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, law, rubs, o
             inverse_dynamics_recursion(model, x, 0, rates, accelerations, 0, load, 0, U, change)
             for c in range(nv):
                 rest[c] = change[c].imag / STEP + 0.0 * change[c].real    # not finite where efforts are not
-                if rubbed:
-                    rest[c] += friction[r, s, c]
+                carried[c] = change[c].real
+            if rubbed and r == 0:
+                friction_changes(law, rubs, v, carried, 0, X, s, gain, friction)
             if inverse:
-                assign(out[r, s], rest)
+                for c in range(nv):
+                    out[r, s, c] = gain[c] * rest[c] + friction[r, c] if rubbed else rest[c]
                 continue
             for c in range(nv):
                 rest[c] = -rest[c]
                 if not (hybrid and mask[c]):
-                    rest[c] += X[r, 3, s, c]
+                    rest[c] += (X[r, 3, s, c] - friction[r, c]) / gain[c] if rubbed else X[r, 3, s, c]
             residual_solution(B, still, q, s * size_q(B), mask, rest, (W, G, columns, zeros), solution, effort_change)
             for c in range(nv):
-                out[r, s, c] = effort_change[c] if hybrid and mask[c] else solution[c]
+                if not (hybrid and mask[c]):
+                    out[r, s, c] = solution[c]
+                else:
+                    out[r, s, c] = gain[c] * effort_change[c] + friction[r, c] if rubbed else effort_change[c]
     return 0 if all_finite(out.reshape(-1)) else -1
 
 
@@ -153,12 +156,21 @@ class Case(NamedTuple):
             return self
         self.states.check_values()
         v, tau = self.inputs[1], self.inputs[-1]
-        changes, effort, change = np.array(self.changes), np.empty(v.size), np.empty(self.changes[:, 0].shape)
-        friction_changes_entry.call(fitting(self.tangents.model, friction).packed, self.tangents.friction,
-                                    v.reshape(-1), self.changes, effort, change)
-        changes[:, 3] -= change
-        left, changes = self.states.finite(tau=tau - effort.reshape(v.shape), tangent=changes)
+        left = fitting(self.tangents.model, friction).remove(v, tau)
+        self.states.finite(tau=left)
+        gain, change = self.rubbed(friction, left)
+        changes = np.array(self.changes)
+        changes[:, 3] = (changes[:, 3] - change) / gain
+        self.states.finite(tangent=changes)
         return self._replace(inputs=(*self.inputs[:-1], left), changes=changes)
+
+    def rubbed(self, friction: Friction, tau: Array) -> tuple[Array, Array]:
+        """`friction_changes` of joints that carry tau: gain (states, nv), and change, directions first."""
+        count, _, states, nv = self.changes.shape
+        gain, change = np.empty((states, nv)), np.empty((states, count, nv))
+        friction_changes_entry.call(fitting(self.tangents.model, friction).packed, self.tangents.friction,
+                                    self.inputs[1].reshape(-1), tau.reshape(-1), self.changes, gain, change)
+        return gain, np.moveaxis(change, 1, 0)
 
     def state(self, row: int) -> Case:
         """One state of a batch, with the tangents at it."""

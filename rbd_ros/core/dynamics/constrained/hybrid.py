@@ -69,7 +69,7 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
     result = ConstrainedHybrid(*solve(model, constraints, alone, a, mask, external_wrenches,
                                       solver_options(damping, baumgarte)))
     if friction is not None:
-        result = result._replace(effort=np.where(mask, result.effort + overcome(model, friction, v), tau))
+        result = result._replace(effort=np.where(mask, overcome(model, friction, v, result.effort), tau))
     if minimize != "multipliers" or not (weights is None and preferred_effort is None and effort_limit is None):
         inverse = constrained_inverse_dynamics(
             model, constraints, q, v, result.acceleration, mask, minimize=minimize, weights=weights, passive_effort=tau,

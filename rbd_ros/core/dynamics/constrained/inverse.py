@@ -17,7 +17,7 @@ from ...model.constraints import ConstraintSet
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, states
-from ..friction import Friction
+from ..friction import Friction, left_over
 from ..hybrid import prescribed_mask
 from ..bodies.joint_wrenches import Loaded
 from ..inverse import inverse_dynamics
@@ -49,8 +49,8 @@ class ConstrainedInverse(_ConstrainedInverse, Loaded):
 class Particular(NamedTuple):
     """Solution of least ‖λ‖ (K eq. 59) and the null space; a batch adds an axis to all but `mask`.
 
-    `reference` (nv,): efforts without constraints. `A_a` (n_a, m), `null` (m, m): A_aᵀ, and the projector onto the null
-    space of A_pᵀ. `scale`: norm of A.
+    `reference` (nv,): efforts without constraints and friction. `A_a` (n_a, m), `null` (m, m): A_aᵀ, and the projector
+    onto the null space of A_pᵀ. `scale`: norm of A. `friction`: of the joints, beyond what they carry, or None.
     """
 
     given: States
@@ -63,12 +63,15 @@ class Particular(NamedTuple):
     multipliers: Array
     rank: Any
     residual: Any
+    friction: Friction | None
 
     def effort(self, multipliers: Array) -> Array:
         """All efforts (nv,) at the multipliers λ (m,): K eq. 60."""
-        effort = np.where(self.mask, self.reference, self.tau_p)
+        effort = np.array(self.reference)
         effort[..., self.mask] -= _times(self.A_a, multipliers)
-        return effort
+        if self.friction is not None:
+            effort = self.friction.add(self.given.arrays[1], effort)
+        return np.where(self.mask, effort, self.tau_p)
 
 
 def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
@@ -86,7 +89,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     (default 0; also per state of a batch); effort_limit likewise, not negative, inf for none: exact bounds
     |τ_i| ≤ limit, by a small quadratic programme. passive_effort (nv,) or (N, nv): efforts of the passive coordinates
     (springs), 0 by default; other entries are ignored. friction as in `inverse_dynamics`; actuators also overcome the
-    friction of passive joints.
+    friction of passive joints. What a joint carries is its effort less friction: least efforts are not supported with
+    friction that depends on this load.
 
     All solutions: `constrained_inverse_solutions`. Raises `RbdError` if a contradicts the constraints (unless
     check_acceleration is off), if the actuators cannot produce it, naming rank, actuated joints and residual, or not
@@ -109,7 +113,9 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
         root = np.sqrt(_per_actuated(model, weights, p.mask, "weights", 1.0, positive, "positive numbers"))
         wanted = _per_actuated(model, preferred_effort, p.mask, "preferred_effort", 0.0, np.isfinite, "numbers",
                                p.given.batch)
-        start = p.reference[..., p.mask] - _times(p.A_a, lam)
+        if friction is not None:
+            friction.without_load("the choice of least efforts (minimize='effort')")
+        start = p.effort(lam)[..., p.mask]
         if effort_limit is None:
             free, _, _ = _pseudoinverse(root[:, None] * (p.A_a @ p.null), p.scale * root.max(initial=0.0))
             lam = lam + _times(p.null @ free, root * (start - wanted))
@@ -139,17 +145,18 @@ def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: A
         "v": v, "a": a, "passive_effort": model._zeros if passive_effort is None else passive_effort})
     q, v, a, tau_p = inputs.arrays
     f, A, f_ddot = evaluate(model, constraints, q, v, a)
-    reference = inverse_dynamics(model, q, v, a, external_wrenches, friction=friction)
+    reference = inverse_dynamics(model, q, v, a, external_wrenches)
+    carried = tau_p if friction is None else left_over(model, friction, v, tau_p)
     if check_acceleration:
         _check_consistent(model, constraints, f_ddot, A, a)
 
     scale = np.linalg.norm(A, axis=(-2, -1))
     A_a, A_p = (np.swapaxes(A[..., columns], -1, -2) for columns in (mask, passive))    # transposed
-    residual = (reference - tau_p)[..., passive]
+    residual = (reference - carried)[..., passive]
     inverse, null, rank = _pseudoinverse(A_p, scale)
     lam = _times(inverse, residual)
     remaining = np.abs(_times(A_p, lam) - residual).max(axis=-1, initial=0.0)
-    size = (np.abs(reference) + np.abs(tau_p)).max(axis=-1, initial=0.0)
+    size = (np.abs(reference) + np.abs(carried)).max(axis=-1, initial=0.0)
     heaviest = np.diagonal(mass_matrix(model, q), axis1=-2, axis2=-1).max(axis=-1, initial=0.0)
     bad = ~(remaining <= CONSISTENT * size + NEGLIGIBLE * heaviest)
     if bad.any():
@@ -158,7 +165,7 @@ def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: A
                        "" if inputs.batch is None else f"state {index}: ")
     if constraints.unseen:
         warn_of_gap(model, constraints, q, f)
-    return Particular(inputs, mask, reference, tau_p, A_a, null, np.asarray(scale), lam, rank, remaining)
+    return Particular(inputs, mask, reference, tau_p, A_a, null, np.asarray(scale), lam, rank, remaining, friction)
 
 
 def _within(model: RobotModel, p: Particular, start: Array, root: Array, wanted: Array, limit: Array) -> Array:

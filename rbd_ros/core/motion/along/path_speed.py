@@ -24,7 +24,7 @@ def accelerations(rows, i, limits, friction, b):
     for r in range(rows.shape[2]):
         v = rows[3, i, r] * speed
         rest = rows[1, i, r] * b + rows[2, i, r] + friction_law(
-            (friction[0, r], friction[1, r], friction[1, r], 1.0, friction[2, r]), v)
+            (friction[0, r], friction[1, r], friction[1, r], 1.0, friction[2, r], 0.0, 0.0, 0.0), v)
         A = rows[0, i, r]
         if abs(A) > 1e-12:
             x = (limits[0, i, r] - rest) / A

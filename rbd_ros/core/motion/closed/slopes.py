@@ -9,7 +9,7 @@ along ż plus J shifted by one order: `∂τ̇ = (D_ż J, 0) + (0, J)`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +44,12 @@ class _Expanded(Friction):
     at: Array | float = 0.0
     expanded: tuple[Array, Array, Array] | None = None
 
-    def effort(self, v: Array) -> Array:
+    def effort(self, v: Array, tau: Any = None) -> Array:
         assert self.expanded is not None
         d = v - self.at
         return self.expanded[0] + d * (self.expanded[1] + 0.5 * d * self.expanded[2])
 
-    def slope(self, v: Array) -> Array:
+    def slope(self, v: Array, tau: Any = None) -> Array:
         assert self.expanded is not None
         return self.expanded[1] + (v - self.at) * self.expanded[2]
 
