@@ -9,7 +9,7 @@ from ..dynamics.friction import Friction
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from .joint_data import (
-    BOX_ROWS, BREAKAWAY, COULOMB, DAMPING, FASTEST, LOWER, POSITION, ROUNDING, ROWS, STRIBECK, UPPER,
+    ASYMMETRY, BOX_ROWS, BREAKAWAY, COULOMB, DAMPING, FASTEST, LOAD, LOWER, POSITION, ROUNDING, ROWS, STRIBECK, UPPER,
     friction_boxes_entry, limit_boxes_entry,
 )
 
@@ -54,7 +54,7 @@ class Bounds:
         rows = np.zeros((ROWS, model.nv))
         rows[DAMPING], rows[FASTEST] = model.damping, self.fastest
         rows[COULOMB], rows[BREAKAWAY] = friction.coulomb, friction.breakaway
-        rows[STRIBECK] = friction.stribeck_velocity
+        rows[STRIBECK], rows[ASYMMETRY], rows[LOAD] = friction.stribeck_velocity, friction.asymmetry, friction.load
         rows[POSITION] = -1.0
         rows[POSITION, self.plain_v], rows[LOWER, self.plain_v], rows[UPPER, self.plain_v] = (
             self.plain_q, self.lower, self.upper)
@@ -63,15 +63,15 @@ class Bounds:
 
 class Boxes:
     """Boxes of the impulses in a step or half step: `rows` (`joint_data`), initially those of the dry friction in
-    `scale` s at velocities v.
+    `scale` s at velocities v and efforts of the drives.
 
     bounded: whether there is a box; stopped: whether there is one of a stop.
     """
 
-    def __init__(self, joints: Array, v: Array, scale: float) -> None:
+    def __init__(self, joints: Array, v: Array, effort: Array, scale: float) -> None:
         self._joints = joints
         self.rows = np.empty((BOX_ROWS, joints.shape[1]))
-        self.bounded, self.stopped = bool(friction_boxes_entry(joints, v, scale, self.rows)), False
+        self.bounded, self.stopped = bool(friction_boxes_entry(joints, v, effort, scale, self.rows)), False
 
     def add(self, q: Array, v: Array) -> bool:
         """Add boxes for the limits exceeded by this state; returns whether there is a new one."""

@@ -35,6 +35,7 @@ from .pd_law import command
 ITERATIONS = 60      # largest number of iterations per step; typically six
 CLOSE = 1e-9         # relative change below which a stalled iteration has converged to rounding
 CLOSE_IF_CLOSED = 1e-6    # likewise with constraints, whose impulses may be nearly dependent
+STEP_ROWS = 10 + BOX_ROWS    # workspace of `variational_step`
 
 
 @routine
@@ -266,16 +267,16 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
 @routine
 def variational_step(B, q, v, p, frame, known, effort, wrench, damping, gravity, joints, h, space):
     """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
-    not finite. Arguments as of `variational_steps`; space: arrays (4, n, n), (n, n), (15, n), (2, nq), (2, 9).
+    not finite. Arguments as of `variational_steps`; space: arrays (4, n, n), (n, n), (STEP_ROWS, n), (2, nq), (2, 9).
     """
     given, H, rows, ends, frames = space
     none = H[:0, :0]
-    out, loads, boxes, v1, guess, start = rows[:4], rows[4:7], rows[7:7 + BOX_ROWS], rows[12], rows[13], rows[14]
+    out, loads, boxes, v1, guess, start = rows[:4], rows[4:7], rows[10:], rows[7], rows[8], rows[9]
     centre, end = frames[0][:frame.shape[0]], frames[1][:frame.shape[0]]
     assign(start, p)
     assign(centre, frame)
     prepare(B, q, v, h, damping, none, start, guess, given, centre, known)
-    bounded = friction_boxes(joints, v, 0.5 * h, boxes)
+    bounded = friction_boxes(joints, v, effort, 0.5 * h, boxes)
     assign(ends[0], q)
     assign(loads[0], start)
     assign(loads[1], effort)
@@ -314,7 +315,7 @@ def variational(B, q, v, p, frame, known, efforts, law, wrench, damping, gravity
     frames, or empty. gravity: that of a frame at the centre of mass. joints (ROWS, nv): see `joint_data`.
     """
     n = size_v(B)
-    space = np.empty((4, n, n)), np.empty((n, n)), np.zeros((15, n)), np.empty((2, q.shape[0])), np.empty((2, 9))
+    space = np.empty((4, n, n)), np.empty((n, n)), np.zeros((STEP_ROWS, n)), np.empty((2, q.shape[0])), np.empty((2, 9))
     effort = np.empty(n)
     for s in range(first, last):
         command(B, q, v, efforts, law, s, effort)

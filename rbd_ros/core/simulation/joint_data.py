@@ -1,5 +1,8 @@
 """Friction and limits of joints, as kernels of the simulation take them, and the boxes of their impulses (`impulses`).
 
+Dry friction by load depends on what the joint carries, which the drive's effort determines: while it slides it is what
+`friction_unloaded` takes of that effort, and at rest it is anything between its values in both directions.
+
 A stop has target velocity zero and a one-sided impulse. A velocity limit V has target ±V and brakes only, as in DART:
 with u = v ∓ V, either u = 0, or the impulse is zero. Dry friction of a joint beyond its velocity limit acts in full.
 """
@@ -9,20 +12,21 @@ import numpy as np
 
 from ..compiled.entry import entry
 from ..compiled.kernel import kernel, sweep
-from ..dynamics.friction import friction_level
+from ..dynamics.friction import friction_level, friction_unloaded
 from ..model.block import all_finite
 
 # Rows of `joints` (ROWS, nv). POSITION: index in q of a coordinate that stops act on, or −1.
-DAMPING, COULOMB, BREAKAWAY, STRIBECK, BRAKES, FASTEST, POSITION, LOWER, UPPER, ROWS = range(10)
-# Rows of boxes (5, nv): impulses from LOW to HIGH, at the target velocity AIM; the impulse of dry friction; LIMIT.
-LOW, HIGH, AIM, RUB, LIMIT, BOX_ROWS = range(6)
+DAMPING, COULOMB, BREAKAWAY, STRIBECK, BRAKES, FASTEST, POSITION, LOWER, UPPER, ASYMMETRY, LOAD, ROWS = range(12)
+# Rows of boxes (6, nv): impulses from LOW to HIGH, at the target velocity AIM; those of dry friction from LEAST to
+# MOST; LIMIT.
+LOW, HIGH, AIM, LEAST, MOST, LIMIT, BOX_ROWS = range(7)
 FREE, BRAKED, HELD = 0.0, 1.0, 2.0    # values of LIMIT: within limits, at that of velocity, at a stop
 ROUNDING = 1e-12    # relative to a velocity limit
 
 
 @kernel
 def dry_friction(joints, i, speed):
-    """Dry friction of coordinate i at this speed, brakes included, N m or N."""
+    """Dry friction of coordinate i at this speed, brakes included, without direction and load, N m or N."""
     coulomb, breakaway = joints[COULOMB, i], joints[BREAKAWAY, i]
     if coulomb == breakaway:
         return joints[BRAKES, i] + coulomb
@@ -31,15 +35,31 @@ def dry_friction(joints, i, speed):
 
 
 @kernel
-def friction_boxes(joints, v, scale, boxes):
-    """Boxes of dry friction in `scale` s at velocities v, without limits; returns whether any is not 0."""
+def friction_range(joints, i, speed, effort):
+    """Least and largest effort of dry friction on coordinate i, those of sliding forwards and backwards, at this speed
+    and effort of the drive, less damping.
+    """
+    level = dry_friction(joints, i, speed)
+    forwards, backwards = level + joints[ASYMMETRY, i], level - joints[ASYMMETRY, i]
+    share = joints[LOAD, i]
+    if share == 0.0:
+        return -forwards, backwards
+    return friction_unloaded(share, effort - forwards) - effort, friction_unloaded(-share, effort + backwards) - effort
+
+
+@kernel
+def friction_boxes(joints, v, effort, scale, boxes):
+    """Boxes of dry friction in `scale` s at velocities v and efforts of the drives, without limits; returns whether any
+    is not 0.
+    """
     rubs = False
     for i in range(v.shape[0]):
-        level = scale * dry_friction(joints, i, v[i])
-        boxes[LOW, i], boxes[HIGH, i], boxes[RUB, i] = -level, level, level
+        low, high = friction_range(joints, i, v[i], effort[i] - joints[DAMPING, i] * v[i])
+        boxes[LOW, i] = boxes[LEAST, i] = scale * low
+        boxes[HIGH, i] = boxes[MOST, i] = scale * high
         boxes[AIM, i] = 0.0
         boxes[LIMIT, i] = FREE
-        rubs |= level != 0.0
+        rubs |= low < high
     return rubs
 
 
@@ -48,29 +68,28 @@ def limit_boxes(joints, q, v, boxes):
     """Add boxes for the limits that a state exceeds; returns 0 if there is no new one, 1, or 2 if one is a stop."""
     found = 0
     for i in range(v.shape[0]):
-        rub = boxes[RUB, i]
         k = int(joints[POSITION, i])
         below = k >= 0 and q[k] < joints[LOWER, i]
         above = k >= 0 and q[k] > joints[UPPER, i]
         if (below or above) and boxes[LIMIT, i] != HELD:
             boxes[LIMIT, i] = HELD
             boxes[AIM, i] = 0.0
-            boxes[LOW, i] = -np.inf if above else -rub
-            boxes[HIGH, i] = np.inf if below else rub
+            boxes[LOW, i] = -np.inf if above else boxes[LEAST, i]
+            boxes[HIGH, i] = np.inf if below else boxes[MOST, i]
             found = 2
         elif abs(v[i]) > (1.0 + ROUNDING) * joints[FASTEST, i] and boxes[LIMIT, i] == FREE:
             boxes[LIMIT, i] = BRAKED
             boxes[AIM, i] = np.sign(v[i]) * joints[FASTEST, i]
-            boxes[LOW, i] = rub if v[i] < 0.0 else -np.inf
-            boxes[HIGH, i] = np.inf if v[i] < 0.0 else -rub
+            boxes[LOW, i] = boxes[MOST, i] if v[i] < 0.0 else -np.inf
+            boxes[HIGH, i] = np.inf if v[i] < 0.0 else boxes[LEAST, i]
             found = max(found, 1)
     return found
 
 
-@entry("boolean(float64[:, ::1], float64[::1], float64, float64[:, ::1])")
-def friction_boxes_entry(joints, v, scale, boxes):
+@entry("boolean(float64[:, ::1], float64[::1], float64[::1], float64, float64[:, ::1])")
+def friction_boxes_entry(joints, v, effort, scale, boxes):
     """`friction_boxes`."""
-    return friction_boxes(joints, v, scale, boxes)
+    return friction_boxes(joints, v, effort, scale, boxes)
 
 
 @entry("int64(float64[:, ::1], float64[::1], float64[::1], float64[:, ::1])")

@@ -18,7 +18,7 @@ from ..model.block import node_count
 from .first_event import FINEST, SEARCH, judge, next_trial, open_search
 from .impulses import impulses
 from .joint_data import (
-    BREAKAWAY, BRAKES, DAMPING, LOWER, POSITION, UPPER, any_fast, dry_friction, effort_at, finite,
+    DAMPING, LOWER, POSITION, UPPER, any_fast, effort_at, finite, friction_range,
 )
 from .linear_equations import inverse_of_symmetric
 from .pd_law import command
@@ -43,7 +43,8 @@ def mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a, t
     for i in range(v.shape[0]):
         tau[i] = effort[i] - joints[DAMPING, i] * v[i]
         if mode[SIGN, i] != 0.0:
-            tau[i] -= mode[SIGN, i] * dry_friction(joints, i, v[i])
+            low, high = friction_range(joints, i, v[i], tau[i])
+            tau[i] += low if mode[SIGN, i] > 0.0 else high
         a[i] = 0.0
         any_held |= held[i]
     mask = held if any_held else held[:0]
@@ -105,6 +106,13 @@ def attempt(B, q, v, x, part, h, efforts, joints, mode, held, wrench, W, q1, v1,
     return largest_excess(B, q1, v1, effort, joints, mode, held, wrench, tau, W, a[0], taken, excess)
 
 
+@kernel
+def held_range(joints, i, effort, mode):
+    """The range of efforts by which friction and stops can hold coordinate i, where the mode has one."""
+    low, high = friction_range(joints, i, 0.0, effort[i])
+    return (low if mode[LEAST, i] > -np.inf else -np.inf), (high if mode[MOST, i] < np.inf else np.inf)
+
+
 @sweep
 def largest_excess(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken, excess):
     """The excess of a state, positive where the mode is no longer valid: a velocity changed its sign, the effort that
@@ -124,7 +132,8 @@ def largest_excess(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken
     largest = -1.0
     for i in range(n):
         excess[VELOCITY, i] = -mode[SIGN, i] * v[i] if mode[SIGN, i] != 0.0 else -1.0
-        excess[EFFORT, i] = max(taken[i] - mode[MOST, i], mode[LEAST, i] - taken[i]) - slack if held[i] else -1.0
+        low, high = held_range(joints, i, effort, mode)
+        excess[EFFORT, i] = max(taken[i] - high, low - taken[i]) - slack if held[i] else -1.0
         k = int(joints[POSITION, i])
         beyond = k >= 0 and not held[i]
         excess[PLACE, i] = max(q[k] - joints[UPPER, i], joints[LOWER, i] - q[k]) if beyond else -1.0
@@ -172,14 +181,14 @@ def choose_mode(B, q, v, effort, joints, released, wrench, W, mode, held):
     n = v.shape[0]
     resting = False
     for i in range(n):
-        most = joints[BRAKES, i] + joints[BREAKAWAY, i]    # at rest
+        least, most = friction_range(joints, i, 0.0, effort[i])    # at rest
         low, high = at_stop(joints, i, q)
         held[i] = False
-        mode[SIGN, i] = (np.sign(v[i]) if v[i] != 0.0 else released[i]) if most != 0.0 else 0.0
+        mode[SIGN, i] = (np.sign(v[i]) if v[i] != 0.0 else released[i]) if least < most else 0.0
         mode[LEAST, i] = mode[MOST, i] = 0.0
-        if v[i] == 0.0 and released[i] == 0.0 and (most != 0.0 or low or high):
+        if v[i] == 0.0 and released[i] == 0.0 and (least < most or low or high):
             resting = True
-            mode[LEAST, i] = -np.inf if high else -most
+            mode[LEAST, i] = -np.inf if high else least
             mode[MOST, i] = np.inf if low else most
     if not resting:
         return
@@ -190,7 +199,8 @@ def choose_mode(B, q, v, effort, joints, released, wrench, W, mode, held):
     for i in range(n):
         if mode[LEAST, i] < mode[MOST, i]:
             held[i] = a[i] == 0.0
-            if joints[BRAKES, i] + joints[BREAKAWAY, i] != 0.0:
+            least, most = friction_range(joints, i, 0.0, effort[i])
+            if least < most:
                 mode[SIGN, i] = np.sign(a[i])
 
 
@@ -261,7 +271,7 @@ def pass_event(B, q, v, effort, joints, mode, held, wrench, W, excess, released)
     for i in range(n):
         released[i] = 0.0
         if excess[EFFORT, i] > 0.0:
-            released[i] = -1.0 if taken[i] - tau[i] > mode[MOST, i] else 1.0
+            released[i] = -1.0 if taken[i] - tau[i] > held_range(joints, i, effort, mode)[1] else 1.0
 
 
 @routine

@@ -46,13 +46,13 @@ def semi_implicit(B, q, v, efforts, law, wrench, joints, h, first, last):
     boxes = np.zeros((BOX_ROWS, n))
     for s in range(first, last):
         command(B, q, v, efforts, law, s, tau)
+        bounded, inverted = friction_boxes(joints, v, tau, h, boxes), False
         for i in range(n):
             tau[i] -= joints[DAMPING, i] * v[i]
         if articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (wrench, 0), W, a, a) != 0:
             return s
         for i in range(n):
             free[i] = v[i] + h * a[i]
-        bounded, inverted = friction_boxes(joints, v, h, boxes), False
         while True:    # repeat with added boxes until no further limit is exceeded
             assign(v1, free)
             if bounded:

@@ -17,7 +17,7 @@ from ..model.state import node_wrenches, states
 from ..specialize.machine import Code
 from ..specialize.many_states import RANGES, scratch_size
 from ..specialize.specialized import SpecializedModel, specialize
-from .joint_data import BRAKES, BREAKAWAY, COULOMB
+from .joint_data import BRAKES, BREAKAWAY, COULOMB, LOAD
 from .many_motions import LANES, RK4, SEMI_IMPLICIT, VARIATIONAL, motions, motions_in_lanes
 from .pd_law import Commands, PDLaw, command_entry, commands
 from .simulator import Simulator
@@ -151,7 +151,7 @@ def _compiled(steps: ManySteps, result: Motions, given: Commands, wrench: Array,
 def _lanes(steps: ManySteps, wrench: Array) -> Code | None:
     """Specialised code for the forward dynamics of many states, if that is all that a step of this robot takes."""
     if (steps.method != "semi_implicit" or not isinstance(steps.model, SpecializedModel) or wrench.size
-            or steps.joints[[COULOMB, BREAKAWAY, BRAKES]].any()):
+            or steps.joints[[COULOMB, BREAKAWAY, BRAKES, LOAD]].any()):
         return None
     model = steps.model if steps.stepped is steps.model else specialize(steps.stepped)
     return model._specialized.code("forward_dynamics")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..dynamics.friction import Friction
+from ..dynamics.friction import Friction, fitting
 from ..dynamics.constrained.projection import ACCEPTED
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
@@ -54,8 +54,9 @@ class Simulator(Checks):
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
     sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are modes
     between events (`modes`), except with closed loops. friction: a law with Stribeck's effect that replaces the
-    model's; its level is that of the speed before the step (rk4: of the present speed). `brakes` (nv,): additional dry
-    friction, settable at any time.
+    model's, also with `asymmetry` and `load`; its level is that of the speed before the step (rk4: of the present
+    speed), its load that of the drive's effort in the step, so that a joint under load breaks away at `b + k |τ|`.
+    `brakes` (nv,): additional dry friction, settable at any time.
 
     springs: between coordinates of the model (`ElasticSimulator`); implicit like damping.
 
@@ -80,8 +81,13 @@ class Simulator(Checks):
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
-        if np.any(self._law.asymmetry) or np.any(self._law.viscous_asymmetry) or self._law.by_load:
-            raise RbdError("friction.load, asymmetry, viscous_asymmetry: a Simulator supports none of them, expected 0")
+        if np.any(self._law.viscous_asymmetry):
+            raise RbdError("friction.viscous_asymmetry: a Simulator does not support it, expected 0")
+        if np.any(self._law.asymmetry) or self._law.by_load:
+            fitting(model, self._law)
+            if contacts or springs is not None or (integrator == "rk4" and model.mimics):
+                raise RbdError("friction.asymmetry, friction.load: a Simulator with contacts or springs, or with rk4 "
+                               "and mimic joints, supports neither of them, expected 0")
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
         self._joints = self._bounds.joints(model, self._law)
@@ -162,7 +168,7 @@ class Simulator(Checks):
             raise RbdError(f"brakes: expected {self.model.nv} finite numbers, none negative, got {shown(friction)}")
         if np.delete(brakes, self._bounds.plain_v).any():
             raise RbdError("brakes: expected 0 for joints that are no plain numbers, such as floating ones")
-        self._brakes, self._rubs = brakes, bool(np.any(self._law.breakaway) or brakes.any())
+        self._brakes, self._rubs = brakes, bool(np.any(self._law.breakaway) or brakes.any() or self._law.by_load)
         self._joints[BRAKES] = brakes
 
     @property
@@ -293,7 +299,7 @@ class Simulator(Checks):
         q, v = self._integrate(model, acceleration, self._q, self._v, h)
         implicit = self._implicit and (self._damped or springs is not None or soft is not None)
         constrained = self._constrained
-        boxes = Boxes(self._joints, self._v, h)
+        boxes = Boxes(self._joints, self._v, self._checked(given(self.time)) if callable(given) else given, h)
         if not (implicit or boxes.bounded or boxes.add(q, v)):
             return (q, v) if constrained is None else constrained.back(q, v)
         M = mass_matrix(model, self._q)

@@ -27,7 +27,7 @@ from ..model.state import node_wrenches
 from .bounds import Boxes
 from .constrained_motion import ConstrainedMotion
 from .discrete_mechanics import finish_entry, prepare_entry, solve_entry
-from .joint_data import BREAKAWAY
+from .joint_data import BREAKAWAY, LOAD
 from .springs import ArmSprings
 
 HALVINGS = 8        # largest number of halvings of a step without convergence, at absurd speeds
@@ -113,7 +113,7 @@ class Variational:
         if constrained is not None:
             A = constrained.jacobian(q, v, h)
             free, given[1] = constrained.projector(A, given[1])
-        boxes = Boxes(self.joints, v, 0.5 * h)
+        boxes = Boxes(self.joints, v, effort, 0.5 * h)
         ends, out, v1, H = np.stack([q, q]), np.empty((4, n)), np.empty(n), np.empty((n, n))
         q1, xi = ends[1], out[0]
         loads = np.empty((3, n))
@@ -159,7 +159,7 @@ def _floats_alone(model: RobotModel, joints: Array) -> bool:
     roots = [o for o in rows if block[o + PARENT] < 0]
     if len(roots) != 1 or not kind_of(int(block[roots[0] + TYPE])).free or sum(block[o + MASS] for o in rows) <= 0.0:
         return False
-    return not (joints[BREAKAWAY, :6].any() or model.damping[:6].any() or np.asarray(model.armature)[:6].any())
+    return not (joints[[BREAKAWAY, LOAD], :6].any() or model.damping[:6].any() or np.asarray(model.armature)[:6].any())
 
 
 def _stiff_damping(M: Array, K: Array, h: float) -> Array:

@@ -19,7 +19,7 @@ from ...dynamics.mass_matrix import mass_matrix_recursion
 from ...lie.spatial import add, rotate, rotate_back, sub
 from ...model.block import all_finite, integer, matrix, node_count, size_v, vector
 from ...model.surfaces.contact_block import ROWS
-from ..discrete_mechanics import variational_step
+from ..discrete_mechanics import STEP_ROWS, variational_step
 from ..joint_data import dry_friction, finite
 from ..linear_equations import inverse_of_symmetric
 from ..semi_implicit_steps import moved
@@ -275,7 +275,8 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
     """
     nv, n = size_v(B), friction.shape[0]
     contacts = C, stops, faces
-    space = np.empty((4, nv, nv)), np.empty((nv, nv)), np.zeros((15, nv)), np.empty((2, q.shape[0])), np.empty((2, 9))
+    space = (np.empty((4, nv, nv)), np.empty((nv, nv)), np.zeros((STEP_ROWS, nv)), np.empty((2, q.shape[0])),
+             np.empty((2, 9)))
     W = np.zeros(SIZE * node_count(B))
     R, R0, R1 = np.empty((3 * n, nv + 2)), np.empty((3 * n, nv + 2)), np.empty((3 * n, nv + 2))
     margin, margin0, margin1 = np.empty(n), np.empty(n), np.empty(n)
