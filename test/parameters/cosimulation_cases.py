@@ -11,6 +11,7 @@ from parameters.other_cases import MS, model_cases
 from support.arm import A_REF, NAMES, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
+from rbd_ros.core.dynamics.friction import LOAD_SMOOTHING
 from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings
 from rbd_ros.runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
 from rbd_ros.runtime.inputs.rejections import TAKEN
@@ -60,7 +61,8 @@ def _monitor(values: Values) -> tuple[ResidualMonitor, rbd.RobotModel]:
 
 def residual_cases() -> dict[str, Case]:
     model = arm()
-    coulomb = model.friction * np.tanh(V / 0.01)
+    t = np.tanh(V / 0.01)
+    coulomb = model.friction * t
     return {
         **model_cases(watched, Q, V, A_REF, -1.0, model.damping * V + coulomb),
         "joints": Case(NAMES[::-1], listed, lambda was: (was[0][::-1], was[1][::-1])),
@@ -70,6 +72,10 @@ def residual_cases() -> dict[str, Case]:
         "friction.damping": Case(False, watched, lambda was: was + model.damping * V),
         "friction.coulomb": Case(False, watched, lambda was: was + coulomb),
         "friction.smoothing": Case(0.5, watched, lambda was: was + coulomb - model.friction * np.tanh(V / 0.5)),
+        "friction.asymmetry": Case([0.05, 0.0], watched, lambda was: was - [0.05, 0.0] * t**2),
+        "friction.viscous_asymmetry": Case([0.05, 0.0], watched, lambda was: was - [0.05, 0.0] * V * t),
+        "friction.load": Case([0.2, 0.1], watched, lambda was: was - [0.2, 0.1] * t * np.hypot(
+            was + model.damping * V + coulomb, LOAD_SMOOTHING)),
     }
 
 

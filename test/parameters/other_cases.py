@@ -75,7 +75,7 @@ def annotator_cases() -> dict[str, Case]:
     same = torque_cases.cases("feedforward")
     shared = {name: Case(same[name].value, annotated, same[name].expected, same[name].given) for name in (
         *torque_cases.LOAD, "robot_compensates", "effort_limits.maximum", "friction.damping", "friction.coulomb",
-        "friction.smoothing")}
+        "friction.smoothing", "friction.asymmetry", "friction.viscous_asymmetry", "friction.load")}
     return {
         **model_cases(annotated, Q_REF, V_REF, A_REF, 1.0, friction), **shared,
         "joints": Case(NAMES[::-1], annotated, np.clip(free, [-0.5, -0.25], [0.5, 0.25]),

@@ -203,8 +203,18 @@ def simulator_cases() -> dict[str, Case]:
     own = Simulator(model, integrator="rk4")
     own.step(EFFORT, 100)
     labels = rbd.sample_constraints("five_bar", rbd.sample("five_bar")).labels
+
+    def rubbing(value: Any, given: Values, **law: Any) -> Case:
+        left = rbd.Friction(smoothing=1e-9, **law).remove(V, EFFORT)
+        return Case(value, partial(acceleration, "simulator"), rbd.forward_dynamics(model, Q, V, left),
+                    {**MOVING, **given}, 0.01)
+
+    level = [0.3, 0.2]
     return {**cases("simulator"),
             "integrator": Case("rk4", partial(moved, "simulator"), np.array(own.q), tolerance=1e-12),
+            "friction.asymmetry": rubbing([0.2, -0.1], {"friction.coulomb": level}, coulomb=level,
+                                          asymmetry=[0.2, -0.1]),
+            "friction.load": rubbing([0.3, 0.2], {}, load=[0.3, 0.2]),
             "velocity_limits": Case(True, partial(fastest, "simulator"), model.velocity_limit[1],
                                     {"command_timeout": 0.0}),
             "constraints_file": Case("five_bar", partial(constraints, "simulator"), (tuple(labels), True))}

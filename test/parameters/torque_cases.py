@@ -11,6 +11,7 @@ from parameters.case import Case, Values, begun
 from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
+from rbd_ros.core.dynamics.friction import LOAD_SMOOTHING
 from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
 from rbd_ros.core.model.payload import payload, with_payloads
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
@@ -250,7 +251,8 @@ def cases(program: str) -> dict[str, Case]:
     """By name of the parameter, for what both programs have."""
     smoothing = PROGRAMS[program][3]
     model = arm()
-    friction = model.damping * V_REF + model.friction * np.tanh(V_REF / smoothing)
+    t = np.tanh(V_REF / smoothing)
+    friction = model.damping * V_REF + model.friction * t
 
     def follow(model: rbd.RobotModel) -> Any:
         return rbd.inverse_dynamics(model, Q_REF, V_REF, A_REF) + friction
@@ -308,6 +310,10 @@ def cases(program: str) -> dict[str, Case]:
         "friction.coulomb": case(False, effort, lambda was: was - model.friction * np.tanh(V_REF / smoothing)),
         "friction.smoothing": case(0.5, effort, lambda was: was + model.friction * (
             np.tanh(V_REF / 0.5) - np.tanh(V_REF / smoothing))),
+        "friction.asymmetry": case([0.05, 0.0], effort, lambda was: was + [0.05, 0.0] * t**2),
+        "friction.viscous_asymmetry": case([0.05, 0.0], effort, lambda was: was + [0.05, 0.0] * V_REF * t),
+        "friction.load": case([0.2, 0.1], effort, lambda was: was + [0.2, 0.1] * t * np.hypot(
+            was - friction, LOAD_SMOOTHING)),
     } | ({"feedforward": case("none", effort, np.zeros(2)), "wrench_joints": case(["elbow"], sensed, (
         ("~/wrench/elbow", "lower"), -rbd.joint_wrenches(model, Q, V, 0.0 * V)[[model.body_index("lower")]])),
         "odometry": case("odom", on_a_tilted_base, rbd.gravity_effort(model.with_(gravity=TILTED), Q)),

@@ -65,6 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--constraints", metavar="FILE.yaml", help="closed loops of the robot, or a sample's name")
     parser.add_argument("--zeros", action="store_true", help="zero offsets of the joints and the tilt of the mounting, "
                         "too, as far as gravity shows them")
+    parser.add_argument("--drives", action="store_true", help="friction by direction and by load, too, where "
+                        "motion that is not fitted shows it")
     parser.add_argument("--stribeck", action="store_true", help="friction near rest, too, with a velocity per joint")
     parser.add_argument("--prior", type=float, default=0.1, metavar="WEIGHT",
                         help="of the description along what the recording does not show (default: %(default)s)")
@@ -92,6 +94,7 @@ def run(namespace: argparse.Namespace) -> int:
     validation = Recording.load(namespace.validate, **options) if namespace.validate else None
     result = identify(model, recording, mode=namespace.mode, body=namespace.body, constraints=constraints,
                       validation=validation, rotors=not namespace.no_rotors, stribeck=namespace.stribeck,
+                      drives=namespace.drives,
                       zeros=namespace.zeros,
                       cutoff=namespace.cutoff, prior=namespace.prior, solver=namespace.solver,
                       delay="estimate" if namespace.delay is None else namespace.delay,

@@ -16,6 +16,7 @@ from ..model.scalars import positive
 from .base_parameters import BaseParameters, structural_base, with_columns
 from .closed_chain import RecordedChain, closed_chain, completed, with_motors
 from .consistent_fit import consistent_fit
+from .drive_friction import KINDS, DriveFriction, drifting, find_drive_terms
 from .effort_checks import check_efforts, checked_gains, estimate_delay
 from .identified import Identification, StribeckVelocity, identified_model
 from .judging import estimates, residuals, verdict
@@ -38,7 +39,8 @@ SOLVERS = {"newton": consistent_fit, "semidefinite": semidefinite_fit}
 
 def identify(model: RobotModel, recording: Recording, *, mode: str = "full", body: str | None = None,
              constraints: ConstraintSet | None = None, validation: Recording | None = None, holdout: float = 0.2,
-             rotors: bool = True, friction: bool = True, stribeck: bool = False, cutoff: float | None = None,
+             rotors: bool = True, friction: bool = True, stribeck: bool = False, drives: bool = False,
+             cutoff: float | None = None,
              smoothing: float = SMOOTHING, delay: float | str = "estimate",
              gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, solver: str = "newton",
              robust: bool = True, slowest: float = REST, transmission: Transmission | None = None, zeros: bool = False,
@@ -49,15 +51,16 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     and friction), "friction". constraints: closed loops; joints without a column or with constant effort have no motor,
     and unrecorded positions follow from loop closure. validation: another recording for validation; by default the last
     share `holdout` of this one is held out. rotors, friction: whether these are unknown. stribeck: identify friction
-    near rest, with a velocity per joint. cutoff: of the zero-phase filter, Hz; None: from the positions. smoothing:
-    speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts relative to states, or "estimate". gains: factors
-    from recorded values to N m or N, per joint, names → factors, or "estimate" (against the description). prior: weight
-    of the description for unidentifiable directions, see `consistent_fit`. solver: "newton", or "semidefinite" for the
-    same problem by the package Clarabel. robust: reduce the weight of outliers. slowest (rad/s, m/s): efforts of slower
-    joints are excluded, because they stick, unless `friction` is False; 0 if torque is measured at the link.
-    transmission: of a coupled wrist, whose motors on more than one joint have unknown rotors and friction. zeros: also
-    identify zero offsets of the joints and the direction of gravity, as far as gravity shows them. progress: called
-    with a line at each step. Raises `RbdError` for invalid data.
+    near rest, with a velocity per joint. drives: friction by direction and by load (`Friction`), each term of a joint
+    where motion that is not fitted shows it; not with closed loops. cutoff: of the zero-phase filter, Hz; None: from
+    the positions. smoothing: speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts relative to states, or
+    "estimate". gains: factors from recorded values to N m or N, per joint, names → factors, or "estimate" (against the
+    description). prior: weight of the description for unidentifiable directions, see `consistent_fit`. solver:
+    "newton", or "semidefinite" for the same problem by the package Clarabel. robust: reduce the weight of outliers.
+    slowest (rad/s, m/s): efforts of slower joints are excluded, because they stick, unless `friction` is False; 0 if
+    torque is measured at the link. transmission: of a coupled wrist, whose motors on more than one joint have unknown
+    rotors and friction. zeros: also identify zero offsets of the joints and the direction of gravity, as far as gravity
+    shows them. progress: called with a line at each step. Raises `RbdError` for invalid data.
 
         >>> model = rbd.sample("two_link")
         >>> motion, t = rbd.SplineMotion(np.random.default_rng(0).normal(size=(30, 2)), 10.0), np.linspace(0, 10, 2001)
@@ -75,6 +78,9 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
     if stribeck and not friction:
         raise RbdError("stribeck: friction is not unknown, and this is a part of it")
+    if drives and (not friction or constraints is not None):
+        where = "with closed loops" if friction else "where friction is not unknown"
+        raise RbdError(f"drives: not supported {where}")
 
     task.tell("reading and filtering")
     same = isinstance(recording, Recording) and isinstance(validation, Recording) and validation.same_as(recording)
@@ -99,6 +105,10 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     check = check_efforts(equations, rows, body)
     findings += check.findings
     found: Stribeck | None = None
+    if drives:
+        task.tell("friction by direction and by load")
+        equations, unknown, base = task.with_drives(equations, rows, unknown, base, share)
+        rows = equations.rows()
     if stribeck:
         task.tell("velocities of Stribeck's effect")
         equations, unknown, base, found = task.with_stribeck(equations, rows, unknown, base, share)
@@ -235,6 +245,16 @@ class _Task:
     def _again(self, recording: Recording, prepared: Prepared, delay: float) -> Prepared:
         return prepare(self.model, recording, prepared.cutoff, delay, self.smoothing, self.coupled.rows)
 
+    def with_drives(self, equations: Equations, rows: Rows, unknown: Unknowns, base: BaseParameters,
+                    share: float) -> tuple[Equations, Unknowns, BaseParameters]:
+        """Equations, unknowns and base with the columns of friction by direction and by load that the motion shows."""
+        prepared, model = equations.prepared, self.model
+        joints = np.setdiff1d(np.flatnonzero(rows.measured.any(axis=0)), prepared.still)
+        terms = find_drive_terms(model, split(rows, share)[0], prepared, _known(unknown),
+                                 unknown.columns[base.independent], joints, self.smoothing, self.robust)
+        return (replace(equations, drive=terms), unknown.with_drive_terms(model, terms),
+                with_columns(base, terms.names(model)))
+
     def with_stribeck(self, equations: Equations, rows: Rows, unknown: Unknowns, base: BaseParameters,
                       share: float) -> tuple[Equations, Unknowns, BaseParameters, Stribeck]:
         """Equations, unknowns and base with a Stribeck column per joint that shows the effect, and its fit."""
@@ -300,12 +320,25 @@ class _Task:
             findings = [*findings, f"rotors and friction of motors on more than one joint ({', '.join(coupled.names)}) "
                         "are in no file that is written: no node knows of them"]
         changed, load, offset, height = identified_model(model, theta, unknown, part, equations.stribeck)
+        drives: DriveFriction | None = None
+        if equations.drive is not None:
+            terms = equations.drive
+            first = columns_of(model, "offset").stop + coupled.parameters.size
+            drives = terms.values(changed, theta[first:first + len(terms.terms)])
+            asked = {f"{kind}({names[j]})" for kind in KINDS for j in range(model.nv)}
+            unseen += sorted(asked - set(terms.names(model)))
+        if self.friction:
+            findings = [*findings, *(
+                f"friction of {drift.joint} changes by {drift.change:+.2g} N m (or N) over {drift.duration:.0f} s, as "
+                "by temperature: warm the robot up before recording"
+                for drift in drifting(model, rows[0], prepared, rows[0].X @ free))]
         return Identification(
             model=changed, smoothing=self.smoothing, offset=offset, load=load, residual=residual, confidence=confidence,
             unidentifiable=tuple(unseen), findings=(*findings, *verdict(model, residual)), base=base,
             condition=linear.condition, delay=lag, gains=equations.gain, cutoff=prepared.cutoff,
             duration=prepared.duration, prior=model, mode=self.mode, validation=shown_rows, stribeck_height=height,
-            stribeck=velocities, transmission=transmission, reversed=turned, covariance=linear.covariance)
+            stribeck=velocities, transmission=transmission, reversed=turned, covariance=linear.covariance,
+            drives=drives)
 
 
 def _share(value: Any) -> float:

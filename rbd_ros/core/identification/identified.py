@@ -14,6 +14,7 @@ from ..errors import RbdError
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
+from .drive_friction import DriveFriction
 from .expected_error import ExpectedError, ResidualBySpeed, parameter_deviation
 from .regressor_columns import columns_of, follower_rotors, inertia_of
 from .stribeck import StribeckTerms
@@ -85,6 +86,7 @@ class Identification:
     findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts.
     cutoff: of the filter, Hz. prior: the model that it began with. stribeck_height (nv,): friction near rest above the
     Coulomb level, N m or N, zero where it was not asked for or is not shown; stribeck: the velocities of the others.
+    drives: friction by direction and by load, if it was asked for, 0 where it is not shown.
     reversed: joints whose effort has the wrong sign: no model of these is written.
     transmission: with the rotors and the friction of motors on more than one joint, where there are any; no URDF and no
     node knows of them. zeros: of positions and gravity, if these were asked for: `model` has this gravity, and efforts
@@ -114,14 +116,16 @@ class Identification:
     reversed: tuple[str, ...] = ()
     zeros: Zeros | None = None
     covariance: Array | None = None
+    drives: DriveFriction | None = None
 
     @property
     def friction(self) -> Friction:
-        """Damping, Coulomb friction and Stribeck's effect of the joints."""
-        if not self.stribeck:
-            return joint_friction(self.model, self.smoothing)
-        return Friction(self.model.damping, self.model.friction, self.model.friction + self.stribeck_height,
-                        self.stribeck_velocity, self.smoothing)
+        """Damping, Coulomb friction, Stribeck's effect of the joints, and what depends on direction and load."""
+        law = joint_friction(self.model, self.smoothing)
+        if self.stribeck:
+            law = Friction(self.model.damping, self.model.friction, self.model.friction + self.stribeck_height,
+                           self.stribeck_velocity, self.smoothing)
+        return law if self.drives is None else dataclasses.replace(law, **self.drives._asdict())
 
     @property
     def stribeck_velocity(self) -> Array:
@@ -138,7 +142,7 @@ class Identification:
         if self.zeros is not None:
             q = np.asarray(q, dtype=np.float64) + self.zeros.position
         tau: Array = inverse_dynamics(self.model, q, v, a)
-        tau = tau + self.friction.effort(np.asarray(v, dtype=np.float64)) + self.offset
+        tau = self.friction.add(np.asarray(v, dtype=np.float64), tau) + self.offset
         return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)
 
     def expected_error(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> ExpectedError:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ..derivatives.regressor import inertial_regressor
 from ..model.robot_model import RobotModel
 from .closed_chain import RecordedChain
+from .drive_friction import DriveTerms
 from .linear_fit import Rows
 from .recorded.signals import Piece, Prepared, decimation, low_pass, noise_correlation, shifted
 from .recorded.sticking import sticking
@@ -28,7 +29,7 @@ class Equations:
 
     gain (nv,): factors of the recorded efforts. coupled: motors on more than one joint. slowest (rad/s, m/s): efforts
     of slower joints are excluded. chain: of a robot with loops, whose rows are those of its independent joints.
-    stribeck: columns of θ after those of `regressor_columns`, with their velocities.
+    drive, stribeck: columns of θ after those of `regressor_columns`; stribeck with their velocities.
     """
 
     model: RobotModel
@@ -37,6 +38,7 @@ class Equations:
     coupled: CoupledMotors
     slowest: float
     chain: RecordedChain | None = None
+    drive: DriveTerms | None = None
     stribeck: StribeckTerms | None = None
 
     def rows(self) -> Rows:
@@ -97,6 +99,8 @@ class Equations:
         rows = decimation(self.prepared, piece)
         Y = low_pass(Y, piece.rate, self.prepared.cutoff)[rows]
         slip = piece.slip[rows][:, None, :] * np.concatenate([np.eye(nv), coupled.rows.T], axis=1)
+        if self.drive is not None:
+            slip = np.concatenate([slip, self.drive.columns(self.model, self.prepared, piece)[rows]], axis=2)
         if self.stribeck is not None:
             more = self.stribeck.columns(self.prepared, piece)[rows]
             block = np.zeros((len(more), nv, more.shape[1]))
@@ -107,7 +111,7 @@ class Equations:
         both = nv + len(coupled.names)
         Y[..., columns_of(self.model, "coulomb")] = slip[..., :nv]
         Y[..., motor_columns(self.model, len(coupled.names), "coulomb")] = slip[..., nv:both]
-        return np.concatenate([Y, slip[..., both:]], axis=2) if self.stribeck is not None else Y
+        return np.concatenate([Y, slip[..., both:]], axis=2)
 
 
 def split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:

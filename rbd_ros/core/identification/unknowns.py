@@ -10,6 +10,7 @@ from ..derivatives.regressor import PARAMETERS
 from ..errors import RbdError, unknown_name
 from ..model.robot_model import RobotModel
 from .consistency import IDENTITY, REACH, SIZE, body_map, parameters_of_pseudo_inertia, prior_factor
+from .drive_friction import KINDS, DriveTerms
 from .linear_fit import Rows
 from .regressor_columns import PER_JOINT, columns_of, motor_columns, parameters_of, rigid_groups
 from .transmission import PER_MOTOR, CoupledMotors
@@ -68,6 +69,19 @@ class Unknowns:
         return replace(self, scalars=np.concatenate([self.scalars, p + np.arange(k)]).astype(np.int64),
                        lower=np.concatenate([self.lower, np.zeros(k)]), start=np.concatenate([self.start, np.zeros(k)]),
                        scalar_spread=np.concatenate([self.scalar_spread, [spread[coulomb + int(j)] for j in joints]]),
+                       theta=np.concatenate([self.theta, np.zeros(k)]))
+
+    def with_drive_terms(self, model: RobotModel, terms: DriveTerms) -> Unknowns:
+        """The unknowns with a further column per term."""
+        k, p = len(terms.terms), len(self.theta)
+        spread = {int(column): value for column, value in zip(self.scalars, self.scalar_spread, strict=True)}
+        near = {"asymmetry": "coulomb", "viscous_asymmetry": "viscous"}
+        more = [spread[columns_of(model, near[KINDS[kind]]).start + j] if KINDS[kind] in near else 1.0
+                for kind, j in terms.terms]
+        lower = [0.0 if KINDS[kind] == "load" else -np.inf for kind, _ in terms.terms]
+        return replace(self, scalars=np.concatenate([self.scalars, p + np.arange(k)]).astype(np.int64),
+                       lower=np.concatenate([self.lower, lower]), start=np.concatenate([self.start, np.zeros(k)]),
+                       scalar_spread=np.concatenate([self.scalar_spread, more]),
                        theta=np.concatenate([self.theta, np.zeros(k)]))
 
 

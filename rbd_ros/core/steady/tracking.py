@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import sweep
-from ..dynamics.friction import friction_law
+from ..dynamics.friction import friction_law, friction_load_share, friction_loaded
 from ..dynamics.inverse import inverse_dynamics_recursion
 from ..compiled.exact import exact
 from ..model.block import OWNER, all_finite, first_position, first_velocity, node, node_count, size_v
@@ -15,7 +15,8 @@ from ..model.configuration import between_node, positions_valid
 
 NONE, GRAVITY, FULL, COMPUTED_TORQUE = range(4)
 KIND, FEEDBACK, ALONE, FRICTION, SMOOTHING, OWN_GRAVITY, OWN_CORIOLIS, SCALARS = range(8)
-KP, KD, DAMPING, COULOMB, _ZERO, _X, _Y, ROWS = range(8)    # rows of nv numbers, after the scalars
+# rows of nv numbers, after the scalars
+KP, KD, DAMPING, COULOMB, ASYMMETRY, VISCOUS_ASYMMETRY, LOAD, _ZERO, _X, _Y, ROWS = range(11)
 
 
 def packed_size(nv: int) -> int:
@@ -24,10 +25,15 @@ def packed_size(nv: int) -> int:
 
 
 @exact
-def friction_of_joints(damping, coulomb, v, smoothing, tau):
-    """Add friction without Stribeck's effect."""
-    for i in range(len(v)):
-        tau[i] += friction_law((damping[i], coulomb[i], coulomb[i], 1.0, smoothing, 0.0, 0.0, 0.0), v[i])
+def friction_of_joints(P, n, v, tau):
+    """Add friction without Stribeck's effect to efforts tau, those that the joints carry."""
+    for i in range(n):
+        at = SCALARS + i
+        c = P[at + COULOMB * n]
+        p = (P[at + DAMPING * n], c, c, 1.0, P[SMOOTHING], P[at + ASYMMETRY * n], P[at + VISCOUS_ASYMMETRY * n],
+             P[at + LOAD * n])
+        rubbed = friction_law(p, v[i])
+        tau[i] = rubbed + (tau[i] if p[7] == 0.0 else friction_loaded(friction_load_share(p, v[i]), tau[i]))
 
 
 @exact
@@ -86,11 +92,11 @@ def tracking(B, P, q, v, rq, rv, ra, wrench, share, W, tau):
             if P[OWN_GRAVITY] > 0.0:
                 efforts(B, q, zero, zero, wrench[:0], W, y)
                 add_to(tau, y, -1.0)
+    if kind >= FULL and P[FRICTION] > 0.0:
+        friction_of_joints(P, n, rv, tau)
+    if kind != COMPUTED_TORQUE:
         add_to(tau, x, 1.0)
     if kind >= FULL:
-        if P[FRICTION] > 0.0:
-            friction_of_joints(P[SCALARS + DAMPING * n:SCALARS + COULOMB * n],
-                               P[SCALARS + COULOMB * n:SCALARS + _ZERO * n], rv, P[SMOOTHING], tau)
         # what the robot adds, where the torque above has it: else gravity of the reference, unlike that of the pose,
         # would push an arm that is upright off it
         pose, rate = q, v

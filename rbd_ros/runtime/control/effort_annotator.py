@@ -28,7 +28,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import limits
 from ...core.motion.trajectory import Reference
-from ..friction_terms import FrictionTerms, friction_rows
+from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import JointMap, as_array
 from ..inputs.rejections import Rejected, Rejections, Verdict
@@ -60,16 +60,18 @@ class AnnotatorSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(ANNOTATOR_TABLE, values)
         zero = np.zeros(model.nv)
-        law = TrackingLawSettings(kp=zero, kd=zero, friction=FrictionTerms.from_values(values),
+        order = joint_order(values["joints"], model)[2]
+        law = TrackingLawSettings(kp=zero, kd=zero, friction=FrictionTerms.from_values(values, order),
                                   compensates=values["robot_compensates"])
-        limit = effort_limits(values, model, joint_order(values["joints"], model)[2])
+        limit = effort_limits(values, model, order)
         return AnnotatorSettings(model=loaded(model, values), law=law, effort_limit=limit,
                                  **taken(AnnotatorSettings, values))
 
 
 ANNOTATOR_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
-    ROBOT_COMPENSATES, *EFFORT_LIMITS, MOST_POINTS, *friction_rows("Compensate"), *table_of(AnnotatorSettings),
+    ROBOT_COMPENSATES, *EFFORT_LIMITS, MOST_POINTS, *friction_rows("Compensate"), *drive_friction_rows(),
+    *table_of(AnnotatorSettings),
 )
 
 

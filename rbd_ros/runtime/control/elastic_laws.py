@@ -25,7 +25,8 @@ class ElasticLaws(FlatnessLaws):
         gains = self.motors.gains
         self._hold_gains = None if gains is None else self.bounded(*gains, settings.motors.effort_limit)
         self.quick: QuickFlatness | None = None
-        if QuickFlatness.suits(settings.actuation) and settings.law.mode != "feedback_linearization":
+        suited = settings.friction.plain and QuickFlatness.suits(settings.actuation)
+        if suited and settings.law.mode != "feedback_linearization":
             self.quick = QuickFlatness(settings.actuation, self._dynamics, self._friction, settings.friction.smoothing,
                                         self.motors.gains)
 

@@ -80,6 +80,9 @@ class ElasticSettings(FlatnessSettings):
         if values["state_rate"] <= 0.0 and (values["mode"] == "feedback_linearization" or actuation.damped.size):
             raise RbdError("parameter 'state_rate' must be the rate of joint states (Hz) for "
                            + ("feedback_linearization" if not actuation.damped.size else "springs with damping"))
+        if values["mode"] == "feedback_linearization" and not rigid.friction.plain:
+            raise RbdError("parameters 'friction.asymmetry', 'friction.viscous_asymmetry' and 'friction.load' must be "
+                           "0 with mode feedback_linearization, which does not support them")
         fields = {name: getattr(rigid, name) for name in FlatnessSettings.__dataclass_fields__}
         names = tuple(actuation.motor_names[i] for i in output)
         return ElasticSettings(**(fields | {"model": actuation.model}), given=drives, actuation=actuation, law=law,

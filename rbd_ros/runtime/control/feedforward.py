@@ -14,7 +14,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
 from ..damping_gains import DampingGains, sampled_inertia
-from ..friction_terms import FrictionTerms, friction_rows
+from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Rejected, Verdict
 from ..parameters import Table, setting, taken, validate
@@ -45,7 +45,7 @@ class FeedforwardSettings(FollowingSettings):
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(FEEDFORWARD_TABLE, values)
         order = joint_order(values["joints"], model)[2]
-        law = TrackingLawSettings(friction=FrictionTerms.from_values(values),
+        law = TrackingLawSettings(friction=FrictionTerms.from_values(values, order),
                                   **taken(TrackingLawSettings, values, order))
         sensors = wrench_sensors(values["wrench_joints"], model)
         if values["odometry"]:
@@ -69,6 +69,7 @@ class FeedforwardSettings(FollowingSettings):
 FEEDFORWARD_TABLE: Table = (
     *following_table(FeedforwardSettings, TrackingLawSettings),
     *friction_rows("Compensate", where=" at the reference's velocity; full and computed_torque"),
+    *drive_friction_rows(),
     WRENCH_JOINTS, ODOMETRY,
 )
 

@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.actuation.elastic_law import MODES
-from ...core.dynamics.friction import friction_effort, friction_effort_derivatives
-from ...core.derivatives.time_derivatives import inverse_dynamics_time_derivatives
+from ...core.derivatives.time_derivatives import friction_series, inverse_dynamics_time_derivatives
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.smooth_trajectory import SmoothTrajectory
 from ...core.motion.trajectory import Reference, Waypoints
 from ..damping_gains import DampingGains, sampled_inertia
-from ..friction_terms import FrictionTerms, friction_rows
+from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, parameter, validate
+from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
 from .following import FollowingController, FollowingLaws, FollowingSettings, following_table
@@ -74,7 +74,8 @@ class FlatnessSettings(FollowingSettings):
         if "coriolis" in values["robot_compensates"]:
             raise RbdError("parameter 'robot_compensates': 'coriolis' is not supported in flatness control, as its "
                            "time derivatives depend on the measured state; expected 'gravity', 'friction'")
-        return FlatnessSettings(friction=FrictionTerms.from_values(values),
+        order = joint_order(values["joints"], model)[2]
+        return FlatnessSettings(friction=FrictionTerms.from_values(values, order),
                                 **FlatnessSettings.fields_from(values, model))
 
     def damping_gains(self) -> DampingGains | None:
@@ -85,7 +86,8 @@ class FlatnessSettings(FollowingSettings):
 
 FLATNESS_TABLE: Table = (
     *following_table(FlatnessSettings),
-    *friction_rows("Compensate", 0.1, beware=" The second derivative of the torque grows with 1/s²."), *ELASTIC_TABLE,
+    *friction_rows("Compensate", 0.1, beware=" The second derivative of the torque grows with 1/s²."),
+    *drive_friction_rows(), *ELASTIC_TABLE,
 )
 
 
@@ -102,6 +104,7 @@ class FlatnessLaws(FollowingLaws):
         # Gravity compensated by the robot is subtracted from the torque and from its derivatives.
         self._dynamics = model.with_(gravity=(0.0, 0.0, 0.0)) if "gravity" in settings.compensates else model
         self._friction = None if "friction" in settings.compensates else settings.friction.of(model)
+        self._law = None if "friction" in settings.compensates else settings.friction.law(model)
 
     def return_time(self) -> Array:
         kp, kd = self.settings.kp, self.settings.kd
@@ -125,15 +128,13 @@ class FlatnessLaws(FollowingLaws):
     def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
         """τ (nv,), and τ̇, τ̈ (2, nv); the latter None if non-finite or if the reference has no jerk and snap."""
         q, v, a = reference.q, reference.v, reference.a
-        smoothing = self.settings.friction.smoothing
         if reference.jerk is None or reference.snap is None:
             effort = inverse_dynamics(self._dynamics, q, v, a, wrenches)
-            return (effort if self._friction is None else effort + friction_effort(self._friction, v, smoothing)), None
+            return (effort if self._law is None else self._law.add(v, effort)), None
         efforts = inverse_dynamics_time_derivatives(self._dynamics, q, v, a, reference.jerk, reference.snap,
                                                     external_wrenches=None if wrenches is None else [wrenches])
-        if self._friction is not None:
-            efforts[0] += friction_effort(self._friction, v, smoothing)
-            efforts[1:] += friction_effort_derivatives(self._friction, v, a, reference.jerk, smoothing)
+        if self._law is not None:
+            efforts += friction_series(self._law, (v, a, reference.jerk), list(efforts))
         return efforts[0], efforts[1:] if np.isfinite(efforts[1:]).all() else None
 
 

@@ -6,8 +6,8 @@ With e = q_ref ⊖ q, ė = v_ref − v, ID the inverse dynamics and g the gravit
 |-------------------|-----------------------------------------------------------------------|
 | `none`            | Kp e + Kd ė                                                           |
 | `gravity`         | g(q) + Kp e + Kd ė                                                    |
-| `full`            | ID(q_ref, v_ref, a_ref) + friction(v_ref) + Kp e + Kd ė               |
-| `computed_torque` | ID(q, v, a_ref + Kp e + Kd ė) + friction(v_ref), gains in 1/s², 1/s   |
+| `full`            | ID(q_ref, v_ref, a_ref) + friction(v_ref, ID) + Kp e + Kd ė           |
+| `computed_torque` | ID(q, v, a_ref + Kp e + Kd ė) + friction(v_ref, ID), gains in 1/s², 1/s |
 
 External wrenches enter g and ID. Terms that the robot's own controller adds (g(q), C(q, v) v, friction) are subtracted
 from every law that contains them.
@@ -75,7 +75,7 @@ class TrackingLaw:
         settings, nv = self.settings, self.model.nv
         kind, compensated = settings.feedforward, settings.compensates
         dynamic = kind in ("full", "computed_torque")
-        friction = settings.friction.of(self.model) if dynamic and "friction" not in compensated else None
+        friction = settings.friction.law(self.model) if dynamic and "friction" not in compensated else None
         packed = np.zeros(tracking.packed_size(nv))
         packed[tracking.KIND] = FEEDFORWARD.index(kind)
         packed[tracking.FEEDBACK], packed[tracking.ALONE] = self._feedback, self.only_feedback
@@ -85,7 +85,9 @@ class TrackingLaw:
         rows = packed[tracking.SCALARS:].reshape(tracking.ROWS, nv)
         rows[tracking.KP], rows[tracking.KD] = settings.kp, settings.kd
         if friction is not None:
-            rows[tracking.DAMPING], rows[tracking.COULOMB] = friction.damping, friction.friction
+            rows[tracking.DAMPING], rows[tracking.COULOMB] = friction.damping, friction.coulomb
+            rows[tracking.ASYMMETRY], rows[tracking.VISCOUS_ASYMMETRY], rows[tracking.LOAD] = (
+                friction.asymmetry, friction.viscous_asymmetry, friction.load)
         return packed
 
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any = None,

@@ -14,7 +14,8 @@ from .mujoco_robot import INTEGRATORS, MujocoRobot
 _DEFAULTS: dict[str, Any] = {"publish_clock": True, "command_timeout": 0.0,    # as in Gazebo
                              "controller": "effort_controller"}
 # replaced by MuJoCo's own features, or unsupported
-_OTHERS = ("integrator", "constraints_file", "actuation_file", "velocity_limits")
+_OTHERS = ("integrator", "constraints_file", "actuation_file", "velocity_limits", "friction.asymmetry",
+           "friction.load")
 _SHARED = tuple(row for row in SIMULATOR_TABLE if row.name not in _OTHERS)
 
 MUJOCO_TABLE: Table = (

@@ -3,7 +3,7 @@
 Between two joint states, with q and v at the midpoint of the interval and the acceleration from the difference of
 velocities,
 
-    residual = τ_applied − ID(q, v, Δv/Δt) − friction(v)
+    residual = τ_applied − ID(q, v, Δv/Δt) − friction(v, ID)
 
 The residual is the model error: O(Δt²) by the finite differences if robot and model are the same.
 """
@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.model.robot_model import RobotModel
-from ..friction_terms import FrictionTerms, friction_rows
+from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.joint_map import JointMap
 from ..inputs.joint_states import StateInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
@@ -51,10 +50,10 @@ class ResidualSettings:
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ResidualSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(RESIDUAL_TABLE, values)
-        joints, output, _ = joint_order(values["joints"], model)
+        joints, output, order = joint_order(values["joints"], model)
         return ResidualSettings(
             joints=joints, output=output, from_commands=values["effort_source"] == "effort",
-            friction=FrictionTerms.from_values(values), **taken(ResidualSettings, values))
+            friction=FrictionTerms.from_values(values, order), **taken(ResidualSettings, values))
 
 
 RESIDUAL_TABLE: Table = (
@@ -63,7 +62,7 @@ RESIDUAL_TABLE: Table = (
               "of the state at the end of an interval; effort: the newest command on effort_topic that answers a state "
               "at its beginning or before. gz_ros2_control does not measure effort: use effort there.", choices=SOURCES,
               read_only=True),
-    *table_of(ResidualSettings), *friction_rows("The model has"),
+    *table_of(ResidualSettings), *friction_rows("The model has"), *drive_friction_rows(),
 )
 
 
@@ -90,7 +89,7 @@ class ResidualMonitor:
     def apply(self, settings: ResidualSettings) -> None:
         """Change the settings."""
         self.settings = settings
-        self._friction = settings.friction.of(self.model)
+        self._friction = settings.friction.law(self.model)
 
     def warm_up(self) -> None:
         """Load or compile the code of a residual, without changing this object."""
@@ -148,9 +147,8 @@ class ResidualMonitor:
         model, q1, v1 = self.model, self._state.q, self._state.v
         q = model.integrate(q0, 0.5 * model.difference(q0, q1))
         v = 0.5 * (v0 + v1)
-        residual = applied - inverse_dynamics(model, q, v, (v1 - v0) / interval)
-        if self._friction is not None:
-            residual -= friction_effort(self._friction, v, self.settings.friction.smoothing)
+        expected = inverse_dynamics(model, q, v, (v1 - v0) / interval)
+        residual = applied - (expected if self._friction is None else self._friction.add(v, expected))
         self.counts["residuals"] += 1
         self._squares += residual**2
         self.maximum = np.maximum(self.maximum, np.abs(residual))

@@ -37,6 +37,9 @@ class ElasticPlant(Plant):
             raise RbdError("parameter 'robot_compensates' is not supported with elastic joints ('actuation_file')")
         if settings.velocity_limits:
             raise RbdError("parameter 'velocity_limits' is not supported with elastic joints ('actuation_file')")
+        if settings.friction is not None:
+            raise RbdError("parameters 'friction.asymmetry' and 'friction.load' are not supported with elastic joints "
+                           "('actuation_file')")
         self.actuation = actuation = Actuation(settings.plant, drives)
         variable = list(actuation.variable)
         seconds = [actuation.nv + variable.index(i) for i in settings.output if i in variable]

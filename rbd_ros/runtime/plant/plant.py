@@ -53,7 +53,8 @@ class Plant:
         self.simulator = simulator or Simulator(
             settings.plant, step=settings.step, integrator=settings.integrator, limits=settings.position_limits,
             velocity_limits=settings.velocity_limits, q=settings.initial_position, v=settings.initial_velocity,
-            constraints=settings.constraints if settings.constraints.size else None, contacts=settings.contacts)
+            constraints=settings.constraints if settings.constraints.size else None, contacts=settings.contacts,
+            friction=settings.friction)
         self._contacts = ContactForces(settings.plant, self.simulator, settings.contacts) if settings.contacts else None
         self._names = JointMap(model, extra=False)
         self.effort = np.zeros(self.size)    # commanded effort of the drives in the next step
@@ -281,6 +282,8 @@ class Plant:
             return None
         model, q, v = simulator.model, simulator.q, simulator.v
         effort = self.effort - model.damping * v - model.friction * np.sign(v)
+        if self.settings.friction is not None:
+            effort = self.settings.friction.remove(v, self.effort)
         try:
             dynamics = constrained_forward_dynamics(model, constraints, q, v, effort, external_wrenches=self._wrenches)
         except RbdError:

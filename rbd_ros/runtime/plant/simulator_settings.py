@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dynamics.friction import Friction
 from ...core.dynamics.inverse import gravity_effort
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
@@ -26,6 +27,7 @@ from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, wrench_sensors
 Array = NDArray[np.float64]
 POSES = 50      # random poses for the gravity torque of a joint without effort limit
 STOP = 50.0     # rad/s^2 or m/s^2: deceleration of a single joint by its brake
+STILL = 1e-9    # rad/s or m/s: smoothing where friction is not smoothed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,8 @@ class SimulatorSettings:
 
     `joints`: names in the order of parameter `joints`; `output`: permutation of an array to that order; `order`: its
     inverse. `publish_every`: steps per joint state. `effort_limit`: inf for none. `brakes`: whether brakes engage
-    without commands. `reflex_rate`, `reflex_velocity`: limits of the protective stop, N m/s and rad/s, inf for none.
+    without commands. `friction`: the joints' where it depends on direction or load, else None. `reflex_rate`,
+    `reflex_velocity`: limits of the protective stop, N m/s and rad/s, inf for none.
     """
 
     plant: RobotModel
@@ -50,6 +53,7 @@ class SimulatorSettings:
     hold: bool
     sensors: tuple[WrenchSensor, ...] = ()
     contacts: tuple[UnilateralContact | CompliantContact, ...] = ()
+    friction: Friction | None = None
     step: float = parameter(0.001, "Integration step, s.", lower=1e-6, upper=0.1, read_only=True)
     integrator: str = parameter("variational", "variational: order 2, conserves momentum and bounds the energy error; "
                                 "semi_implicit: order 1; both stable with stiff damping and springs; rk4: order 4, "
@@ -98,13 +102,20 @@ class SimulatorSettings:
         plant = model if values["mass_scale"] == 1.0 else model.with_scaled_masses(values["mass_scale"])
         plant = plant.with_(damping=np.where(damping < 0.0, model.damping, damping),
                             friction=np.where(friction < 0.0, model.friction, friction))
+        asymmetry, load = listed("friction.asymmetry"), listed("friction.load")
+        law = None
+        if asymmetry.any() or load.any():
+            law = Friction(plant.damping, plant.friction, smoothing=STILL, asymmetry=asymmetry, load=load)
+            if values["robot_compensates"]:
+                raise RbdError("parameters 'friction.asymmetry' and 'friction.load' must be 0 with robot_compensates: "
+                               "a robot's own controller does not know of them")
         limit = np.where(model.effort_limit > 0.0, model.effort_limit, math.inf)
         fastest = np.where(model.velocity_limit > 0.0, model.velocity_limit, math.inf)
         constraints = constraints_from(values["constraints_file"], model)
         if constraints.size and values["robot_compensates"]:
             raise RbdError("parameter 'robot_compensates' is not supported with closed loops ('constraints_file')")
         return SimulatorSettings(
-            plant=plant, constraints=constraints, joints=joints, output=output, order=order,
+            plant=plant, friction=law, constraints=constraints, joints=joints, output=output, order=order,
             publish_every=_publish_every(values["step"], values["publish_rate"]),
             effort_limit=limit if values["effort_limits"] else np.full(model.nv, math.inf),
             brake_effort=_brake_effort(listed("brakes.effort"), limit, plant),
@@ -134,6 +145,11 @@ SIMULATOR_TABLE: Table = (
               "description.", lower=-1.0, upper=1e9, read_only=True),
     Parameter("friction.coulomb", "numbers", (-1.0,), "Coulomb friction, N m or N; -1: as in the description.",
               lower=-1.0, upper=1e9, read_only=True),
+    Parameter("friction.asymmetry", "numbers", (0.0,), "Half of what Coulomb friction is more forwards than backwards, "
+              "N m or N; at most friction.coulomb. Not with actuation_file or contacts.", lower=-1e9, upper=1e9,
+              read_only=True),
+    Parameter("friction.load", "numbers", (0.0,), "Share of what a joint carries (its effort without friction) that is "
+              "added to the Coulomb friction, as in gears; likewise.", lower=0.0, upper=0.99, read_only=True),
     Parameter("effort_limits", "bool", True, "Commands are clipped to the effort limits of the description (a limit of "
               "0 counts as none).", read_only=True),
     Parameter("reflex.velocity", "numbers", (math.inf,), "Speed at which the robot stops itself, as a multiple of the "

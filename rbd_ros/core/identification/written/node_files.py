@@ -31,7 +31,9 @@ def parameters_text(model: RobotModel, friction: Friction) -> str:
             "/**:\n  ros__parameters:\n"
             f"    joints: {_list(model.joint_names)}\n"
             f"    rotor_inertia: {_list(model.armature)}    # kg m² or kg, behind the gear\n"
-            f"    friction.smoothing: {_number(friction.smoothing)}    # rad/s or m/s\n"
+            f"    friction.smoothing: {_number(friction.smoothing)}    # rad/s or m/s\n" + "".join(
+                f"    friction.{name}: {_list(getattr(friction, name) * np.ones(model.nv))}\n"
+                for name in ("asymmetry", "viscous_asymmetry", "load") if np.any(getattr(friction, name))) +
             "/**/simulator:\n  ros__parameters:\n"
             f"    friction.damping: {_list(model.damping)}    # N m s/rad or N s/m\n"
             f"    friction.coulomb: {_list(model.friction)}    # N m or N\n")

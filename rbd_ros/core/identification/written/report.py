@@ -46,6 +46,11 @@ def summary(result: Identification) -> list[str]:
     rest = "the description's" if result.load is None else "those of a small ball, a guess"
     lines.append(f"{n} of {len(result.confidence)} base parameters are shown by the recording; the others are {rest}"
                  if n < len(result.confidence) else f"all {n} base parameters are shown by the recording")
+    if result.drives is not None:
+        for what, values in zip(("by direction, ± {:.3g} N m (or N)", "by direction, viscous, ± {:.3g} N m s/rad (or N "
+                                 "s/m)", "by load, {:.3g} of it"), result.drives, strict=True):
+            lines += [f"friction of {name} {what.format(value)}" for name, value in
+                      zip(result.model.velocity_names, values, strict=True) if value]
     heights = dict(zip(result.model.velocity_names, result.stribeck_height, strict=True))
     return lines + [f"Stribeck's effect: friction of {entry.joint} near rest is {heights[entry.joint]:.4g} N m (or N) "
                     f"above Coulomb's, with a velocity of {entry.velocity:.4g} ± {entry.half_width:.2g} rad/s (or m/s)"
@@ -188,7 +193,7 @@ def _friction_plot(result: Identification, j: int) -> str:
         return "<p>not shown</p>"
     v = np.zeros((FRICTION_POINTS, result.model.nv))
     v[:, j] = fastest * np.linspace(-1.0, 1.0, FRICTION_POINTS) ** 3    # most points near rest
-    effort = result.friction.effort(v)[:, j]
+    effort = result.friction.effort(v, np.zeros_like(v))[:, j]
     largest = float(np.abs(effort).max()) or 1.0
     x, y = FRICTION_WIDTH * (0.5 + 0.5 * v[:, j] / fastest), HEIGHT * (0.5 - 0.5 * effort / largest)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
