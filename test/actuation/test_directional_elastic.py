@@ -28,7 +28,9 @@ def arm(name):
         found = mixed(rough)
         drives = {}
         for joint, drive in found.drives.items():
-            rub = {"damping": 0.7, "coulomb": 1.5, "breakaway": 2.0, "stribeck_velocity": 2.0, "smoothing": 1.5}
+            rub = {"damping": 0.7, "coulomb": 1.5, "breakaway": 2.0, "stribeck_velocity": 2.0, "smoothing": 1.5,
+                   "asymmetry": -0.8, "viscous_asymmetry": 0.3,
+                   "load": 0.0 if joint == "joint_1" else 0.2}    # whose torque turns, too sharply for differences
             changes = {"motor": dataclasses.replace(drive.motor, **rub)}
             if isinstance(drive, rbd.VariableDrive):
                 changes["stiffness_motor"] = dataclasses.replace(drive.stiffness_motor, **rub)

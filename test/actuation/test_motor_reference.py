@@ -184,3 +184,31 @@ def test_wrong_arrays_are_named(change, words):
     q, v, a, tau, _ = inputs(actuation)
     with pytest.raises(rbd.RbdError, match=words):
         rbd.motor_reference(**({"actuation": actuation, "q": q, "v": v, "a": a, "efforts": tau} | change))
+
+
+@pytest.mark.parametrize("kind", ["rigid", "series_elastic"])
+def test_friction_of_motors_by_direction_and_load(kind):
+    """The load is the torque that the motor passes on to its joint."""
+    rub = {"damping": 0.5, "coulomb": 2.0, "smoothing": 0.3, "asymmetry": -1.2, "viscous_asymmetry": 0.2, "load": 0.25}
+    spring = {} if kind == "rigid" else {"stiffness": 900.0}
+    made = [rbd.load_actuation({name: {"type": kind, **spring, "motor": {"rotor_inertia": 0.4, **motor}}
+                                for name in iiwa().joint_names}, iiwa()) for motor in ({}, rub)]
+    q, v, a, jerk, snap = np.random.default_rng(2).normal(size=(5, 7))
+    tau = rbd.link_efforts(made[0], q, v, a, jerk, snap)
+    bare, full = (rbd.motor_reference(actuation, q, v, a, tau) for actuation in made)
+    z, t = bare.velocity, np.tanh(bare.velocity / 0.3)
+    expected = 0.5 * z + 0.2 * np.abs(z) * np.abs(t) + (2.0 + 0.25 * np.sqrt(tau[0] ** 2 + 0.01)) * t - 1.2 * t * t
+    np.testing.assert_allclose(full.effort - bare.effort, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("motor", "word"), [({"coulomb": 1.0, "asymmetry": 1.5}, "asymmetry"), ({"load": 1.0}, "load"),
+                                             ({"viscous_asymmetry": 0.1}, "viscous_asymmetry")])
+def test_motors_that_friction_would_drive_are_refused(motor, word):
+    with pytest.raises(rbd.RbdError, match=f"motor: .*{word}"):
+        rbd.Motor(**motor)
+
+
+def test_elastic_joints_are_not_simulated_with_such_motors():
+    drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=0.1, coulomb=1.0, load=0.1))
+    with pytest.raises(rbd.RbdError, match="not simulated"):
+        rbd.ElasticSimulator(rbd.Actuation(rbd.sample("two_link"), {"shoulder": drive, "elbow": drive}))

@@ -14,7 +14,9 @@ from rbd_ros.runtime.control.quick_flatness import QuickFlatness
 from rbd_ros.runtime.inputs.references import ReferenceInput
 from rbd_ros.runtime.inputs.rejections import Rejections
 
-KINDS = [MIXED["joint_1"], MIXED["joint_2"], MIXED["joint_3"]]    # rigid, linear, hardening with all kinds of friction
+# rigid, linear, hardening with all kinds of friction
+KINDS = [MIXED["joint_1"], MIXED["joint_2"], MIXED["joint_3"] | {"motor": MIXED["joint_3"]["motor"] | {
+    "asymmetry": 0.2, "viscous_asymmetry": -0.1, "load": 0.3}}]
 
 
 def laws(mode="feed_forward", friction=True, **changed):

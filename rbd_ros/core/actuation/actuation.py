@@ -127,7 +127,8 @@ class Actuation:
         self.spring_reach: Array = self.series_spring.max_torque * (1.0 + TOLERANCE)
         self.quick = not self.damped.size    # all springs without internal state
         friction = self.friction
-        self.motors_rub = bool(np.any(friction.damping) or np.any(friction.coulomb) or np.any(friction.breakaway))
+        self.motors_rub = bool(np.any(friction.damping) or np.any(friction.coulomb) or np.any(friction.breakaway)
+                               or friction.by_load)
         self.groups = _groups([drive for drive in listed if isinstance(drive, VariableDrive)])
         self.ranges = self.groups    # for range checks: real, if the actuation is complex
         self.stiffness: Array = read_only(np.array([drive.stiffness for drive in listed

@@ -26,7 +26,8 @@ from .actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
 from .motor import Motor
 from .series_elastic import SeriesSpring
 
-MOTOR = ("rotor_inertia", "gear_ratio", "damping", "coulomb", "breakaway", "stribeck_velocity", "smoothing")
+MOTOR = ("rotor_inertia", "gear_ratio", "damping", "coulomb", "breakaway", "stribeck_velocity", "smoothing",
+         "asymmetry", "viscous_asymmetry", "load")
 SERIES = ("coefficients", "damping")
 RANGE = ("lower", "upper", "max_deflection")    # fields of springs without influence on results
 

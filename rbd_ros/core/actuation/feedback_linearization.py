@@ -119,7 +119,7 @@ def linearized(actuation: Actuation, links: Any, gains: FeedbackGains, q: Array,
     torque[rigid] = load[rigid] = tau[0][rigid]
     moving = np.concatenate([v, z_rate[nv:]])
     moving[elastic] = z_rate[elastic]
-    effort = load + actuation.friction.effort(moving)
+    effort = load + actuation.friction.effort(moving, load)
     behind = np.concatenate([elastic, np.arange(nv, nm)])
     effort[behind] += (actuation.inertia * motor)[behind]
     return FeedbackLinearization(effort, motor, a, jerk, snap, torque, springs.stiffness)

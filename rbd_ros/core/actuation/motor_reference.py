@@ -126,7 +126,7 @@ def flat_motors(actuation: Actuation, links: Motion, tau: Motion, k: Motion,
         stiffness[..., variable] = k.value
     effort = load + actuation.inertia_behind_springs * motors[2]
     if actuation.motors_rub:
-        effort += actuation.friction.effort(motors[1])
+        effort += actuation.friction.effort(motors[1], load)
     return MotorReference(motors[0], motors[1], motors[2], effort, stiffness, tau.value)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ..actuation.actuation import Actuation, VariableDrive
 from ..dynamics.friction import Friction
+from ..errors import RbdError
 from ..actuation.spring_motion import variable_partials
 from ..model.inertia import Array, Inertia
 from ..model.joints import JointSpec, is_length
@@ -144,6 +145,8 @@ def with_rotors(actuation: Actuation) -> tuple[RobotModel, Friction]:
                                 upper=upper))
     full = RobotModel.from_description(replace(description, links=links, joints=tuple(joints)))
     motor = actuation.friction
+    if motor.by_load or np.any(motor.asymmetry) or np.any(motor.viscous_asymmetry):
+        raise RbdError("motor: asymmetry, viscous_asymmetry and load are not simulated with elastic joints, expected 0")
     rigid = np.isin(np.arange(nv), actuation.rigid)
 
     def both(link: Array, motors: Array | float) -> Array:

@@ -13,13 +13,13 @@ from ..compiled.kernel import sweep
 from ..derivatives.second_time_derivatives import second_order_recursion
 from ..derivatives.time_derivatives import has_varying
 from ..compiled.exact import exact
-from ..dynamics.friction import friction_law, friction_slopes
+from ..dynamics.friction import friction_law, friction_load_share, friction_loaded, friction_slopes
 from ..model.block import all_finite, size_v
 from ..model.configuration import positions_valid
 
 FEEDBACK, RUBS, SMOOTHING, SCALARS = range(4)    # PD of the motors; friction of the links, and its smoothing
-(DAMPING, COULOMB, ELASTIC, LIMIT, REACH, INERTIA, MOTOR_DAMPING, MOTOR_COULOMB, BREAKAWAY, STRIBECK, WIDTH, KP, KD,
- ROWS) = range(14)
+(DAMPING, COULOMB, ELASTIC, LIMIT, REACH, INERTIA, MOTOR_DAMPING, MOTOR_COULOMB, BREAKAWAY, STRIBECK, WIDTH, ASYMMETRY,
+ VISCOUS_ASYMMETRY, LOAD, KP, KD, ROWS) = range(17)
 # rows of the result: link-side efforts and their derivatives; the motors; stiffness of the springs; the command
 TAU, RATE, ACCELERATION, MOTOR, MOTOR_RATE, MOTOR_ACCELERATION, EFFORT, STIFFNESS, COMMAND, RESULTS = range(10)
 
@@ -37,11 +37,13 @@ def friction_rows(F, n, i, v, a, jerk, out):
 
 
 @exact
-def motor_friction(F, n, i, v):
-    """Friction of motor i."""
+def motor_friction(F, n, i, v, tau):
+    """Friction of motor i that passes tau on."""
     at = SCALARS + i
-    return friction_law((F[at + MOTOR_DAMPING * n], F[at + MOTOR_COULOMB * n], F[at + BREAKAWAY * n],
-                         F[at + STRIBECK * n], F[at + WIDTH * n], 0.0, 0.0, 0.0), v)
+    p = (F[at + MOTOR_DAMPING * n], F[at + MOTOR_COULOMB * n], F[at + BREAKAWAY * n], F[at + STRIBECK * n],
+         F[at + WIDTH * n], F[at + ASYMMETRY * n], F[at + VISCOUS_ASYMMETRY * n], F[at + LOAD * n])
+    bare = friction_law(p, v)
+    return bare if p[7] == 0.0 else bare + friction_loaded(friction_load_share(p, v), tau) - tau
 
 
 @exact
@@ -62,7 +64,7 @@ def motor_motion(F, n, i, c, r, out):
         out[MOTOR_ACCELERATION, i] += (out[ACCELERATION, i] - slope * rate * rate) / k
         out[STIFFNESS, i] = k
     out[EFFORT, i] = (tau + F[SCALARS + INERTIA * n + i] * out[MOTOR_ACCELERATION, i]
-                      + motor_friction(F, n, i, out[MOTOR_RATE, i]))
+                      + motor_friction(F, n, i, out[MOTOR_RATE, i], tau))
     return True
 
 

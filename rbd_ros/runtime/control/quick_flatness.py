@@ -34,9 +34,10 @@ class QuickFlatness:
         rows[flat.ELASTIC, series] = 1.0
         rows[flat.LIMIT, series], rows[flat.REACH, series] = spring.max_deflection, actuation.spring_reach
         rows[flat.INERTIA] = actuation.inertia_behind_springs
-        for row, numbers in zip((flat.MOTOR_DAMPING, flat.MOTOR_COULOMB, flat.BREAKAWAY, flat.STRIBECK, flat.WIDTH), (
-                motors.damping, motors.coulomb, motors.breakaway, motors.stribeck_velocity, motors.smoothing),
-                strict=True):
+        for row, numbers in zip((flat.MOTOR_DAMPING, flat.MOTOR_COULOMB, flat.BREAKAWAY, flat.STRIBECK, flat.WIDTH,
+                                 flat.ASYMMETRY, flat.VISCOUS_ASYMMETRY, flat.LOAD), (
+                motors.damping, motors.coulomb, motors.breakaway, motors.stribeck_velocity, motors.smoothing,
+                motors.asymmetry, motors.viscous_asymmetry, motors.load), strict=True):
             rows[row] = numbers
         if gains is not None:
             rows[flat.KP], rows[flat.KD] = gains
