@@ -115,9 +115,9 @@ def test_contact_is_left_out_and_a_new_load_replaces_a_forgotten_one():
 
 
 def test_friction_is_taken_off():
-    law = rbd.Friction(damping=2.0, coulomb=3.0)
     load = random_load(np.random.default_rng(7))
-    assert fed(load, seconds=1.0, friction=law).mass == pytest.approx(load.mass, rel=1e-6)
+    for law in (rbd.Friction(damping=2.0, coulomb=3.0), rbd.Friction(2.0, 3.0, asymmetry=0.5, load=0.2)):
+        assert fed(load, seconds=1.0, friction=law).mass == pytest.approx(load.mass, rel=1e-6)
 
 
 @pytest.mark.parametrize(("wrong", "words"), [

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..derivatives.regressor import PARAMETERS, inertial_regressor
-from ..dynamics.friction import Friction, fitting
+from ..dynamics.friction import Friction, fitting, left_over
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
 from ..identification.consistency import REACH, parameters_of_pseudo_inertia, prior_factor
@@ -91,7 +91,9 @@ class PayloadEstimator:
         if contact:
             self._last = (time, None)
             return
-        effort = inverse_dynamics(self.model, q, v, a, friction=self.friction)
+        effort = inverse_dynamics(self.model, q, v, a)
+        if self.friction is not None:    # which may depend on the load, too
+            tau = left_over(self.model, self.friction, v, tau)
         Y = inertial_regressor(self.model, q, v, a)[:, self._columns]
         row = np.concatenate([Y, (tau - effort)[:, None]], axis=1)
         if not np.isfinite(row).all():
