@@ -93,6 +93,9 @@ def observer_cases() -> dict[str, Case]:
     def loaded(load: rbd.Inertia) -> Any:
         return rbd.inverse_dynamics(model.with_payload(body, load), Q, np.zeros(n), A_REF)
 
+    t = np.tanh(V / 0.01)
+    bare = rbd.joint_friction(model, load=[0.2, 0.1])
+    by_load = -bare.remove(V, np.zeros(n)) - coulomb - model.damping * V    # of arms without efforts
     on = {"payload.body": body, "payload.mass": 2.0}
     point = np.zeros((3, 3))
     cases = {
@@ -110,6 +113,9 @@ def observer_cases() -> dict[str, Case]:
         "body": Case(model.body_names[1], wrench, (model.body_names[1], np.array([0.0, -1.0]))),
         "friction.damping": Case(False, fast, lambda was: was - model.damping * V),
         "friction.coulomb": Case(False, fast, lambda was: was - coulomb),
+        "friction.asymmetry": Case([0.05, 0.0], fast, lambda was: was + [0.05, 0.0] * t**2),
+        "friction.viscous_asymmetry": Case([0.05, 0.0], fast, lambda was: was + [0.05, 0.0] * V * t),
+        "friction.load": Case([0.2, 0.1], fast, lambda was: was + by_load),
         "friction.smoothing": Case(0.5, fast, lambda was: was - coulomb + model.friction * np.tanh(V / 0.5)),
     }
     return cases

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.dynamics.friction import joint_friction
 from ...core.errors import RbdError
 from ...core.estimation.external_wrench import external_wrench, touched_body
 from ...core.estimation.momentum_observer import MomentumObserver
 from ...core.model.robot_model import RobotModel
-from ..friction_terms import FrictionTerms, friction_rows
+from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.joint_map import JointMap
 from ..inputs.joint_states import StateInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
@@ -54,12 +53,14 @@ class ObserverSettings:
         joints, output, order = joint_order(values["joints"], model)
         model.body_index(values["body"] or model.body_names[-1])
         return ObserverSettings(model=loaded(model, values), joints=joints, output=output,
-                                friction=FrictionTerms.from_values(values), **taken(ObserverSettings, values, order))
+                                friction=FrictionTerms.from_values(values, order),
+                                **taken(ObserverSettings, values, order))
 
 
 OBSERVER_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
     *table_of(ObserverSettings), *friction_rows("The model has"),
+    *drive_friction_rows(),
 )
 
 
@@ -91,9 +92,7 @@ class ContactObserver:
         """Use these settings from now on; the estimate begins anew."""
         self.settings, self.model = settings, settings.model
         self.body = settings.body or self.model.body_names[-1]
-        friction = settings.friction.of(self.model)
-        law = None if friction is None else joint_friction(friction, settings.friction.smoothing)
-        self._observer = MomentumObserver(self.model, settings.gain, law)
+        self._observer = MomentumObserver(self.model, settings.gain, settings.friction.law(self.model))
         self._last = None
 
     def warm_up(self) -> None:
