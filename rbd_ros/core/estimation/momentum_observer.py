@@ -8,6 +8,7 @@ of p is integrated by Simpson's rule; the state in the middle of a step is that 
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from ..compiled.assign import assign
 from ..compiled.door import where_suited
 from ..compiled.entry import quick_entry
-from ..dynamics.friction import Friction, fitting, left_over
+from ..dynamics.friction import Friction, fitting, friction_law, friction_load_share, friction_unloaded
 from ..dynamics.momentum import SIZE, momentum_recursion
 from ..errors import RbdError, shown
 from ..model.block import all_finite, node_count, rates_valid, size_v
@@ -26,16 +27,18 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from ..model.state import not_a_model, shaped
 
+LAW = len(fields(Friction))
 LONGEST = 1.0    # s: longer steps are gaps, after which nothing is known
 MOMENTUM, RATE, VELOCITY, RESIDUAL, ROWS = range(5)    # rows of an observer's memory: the last state's, and r
 MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, STEP, SCRATCH = range(7)    # rows of its scratch
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
-             "float64[::1], float64, float64[::1], float64[:, ::1], float64[::1], float64[:, ::1])")
-def observe_entry(B, q, v, tau, rotors, gain, W, h, last, memory, middle, scratch):
+             "float64[::1], float64[:, ::1], float64, float64[::1], float64[:, ::1], float64[::1], float64[:, ::1])")
+def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, scratch):
     """One step of h (s), zero for the first state, from positions last (nq,) and memory (ROWS, nv), which become those
-    of q, v; with mean efforts tau of the step, friction taken off. rotors (nv,): momentum of rotors beyond that of v.
+    of q, v; with mean efforts tau of the step. law (8, nv): of friction at the speed in the middle of the step; (8, 0)
+    without. rotors (nv,): momentum of rotors beyond that of v.
     middle (nq,), scratch (SCRATCH, nv). False, and memory is unchanged, if an input is invalid or a result not finite.
     """
     if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1) and all_finite(rotors)):
@@ -53,7 +56,12 @@ def observe_entry(B, q, v, tau, rotors, gain, W, h, last, memory, middle, scratc
         p = scratch[NEW_MOMENTUM, i] + rotors[i]
         if h > 0.0:
             mean = (memory[RATE, i] + 4.0 * scratch[MIDDLE_RATE, i] + scratch[NEW_RATE, i]) / 6.0
-            external = (p - memory[MOMENTUM, i]) / h - mean - tau[i]
+            effort = tau[i]
+            if law.shape[1] > 0:
+                x = (law[0, i], law[1, i], law[2, i], law[3, i], law[4, i], law[5, i], law[6, i], law[7, i])
+                u = scratch[MIDDLE_VELOCITY, i]
+                effort = friction_unloaded(friction_load_share(x, u), effort - friction_law(x, u))
+            external = (p - memory[MOMENTUM, i]) / h - mean - effort
             memory[RESIDUAL, i] += (1.0 - math.exp(-gain[i] * h)) * (external - memory[RESIDUAL, i])
         else:
             memory[RESIDUAL, i] = 0.0
@@ -89,8 +97,9 @@ class MomentumObserver:
         if not (np.isfinite(gains).all() and (gains > 0.0).all()):
             raise RbdError(f"gain: expected a positive number or {model.nv} of them, 1/s, got {shown(gain)}")
         self.model, self.gain = model, gains
-        self.friction = None if friction is None else fitting(model, friction)
         self._memory = np.zeros((ROWS, model.nv))
+        self._law = np.empty((LAW, 0)) if friction is None else np.array(
+            np.broadcast_to(fitting(model, friction).packed, (LAW, model.nv)), order="C")
         self._work = np.empty(SIZE * node_count(model._block))
         self._scratch = np.zeros((SCRATCH, model.nv))
         self._last, self._middle = np.zeros((2, model.nq))
@@ -124,11 +133,7 @@ class MomentumObserver:
         if not self._started:
             self.reset(q, v, motor_velocity=motor_velocity)
             return self.external_effort
-        effort = tau
-        if self.friction is not None:    # at the speed in the middle of the step
-            speed = shaped(self.model, rates={"v": v}).arrays[0]
-            effort = left_over(self.model, self.friction, 0.5 * (self._memory[VELOCITY] + speed), tau)
-        self._step(step, q, v, effort, motor_velocity)
+        self._step(step, q, v, tau, motor_velocity)
         return self.external_effort
 
     def _step(self, h: float, q: Any, v: Any, tau: Any, motor_velocity: Any) -> None:
@@ -148,5 +153,5 @@ class MomentumObserver:
             inputs.refuse(momentum=self._scratch)
 
     def _observe(self, h: float, q: Any, v: Any, tau: Any, rotors: Any) -> bool:
-        return bool(observe_entry.call(self.model._block, q, v, tau, rotors, self.gain, self._work, h,
+        return bool(observe_entry.call(self.model._block, q, v, tau, rotors, self.gain, self._work, self._law, h,
                                        self._last, self._memory, self._middle, self._scratch))
