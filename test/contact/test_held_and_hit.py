@@ -257,3 +257,35 @@ def test_a_state_without_steps_and_a_little_overlap():
     assert sim.contacts[0].force[2] == pytest.approx(0.7 * G, rel=1e-6)
     sim.reset([0.0, 0, 0, 1.0, 0, 0, 0, 1])
     assert sim.contacts[0].state == "open" and sim.contacts[0].gap == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "semi_implicit"])
+@pytest.mark.parametrize("seed", range(3))
+def test_forces_in_a_stack_are_those_of_least_norm(integrator, seed):
+    """Five boxes of any masses, a little askew: beside `pinv` of all rows, which knows of no trees."""
+    rng, size = np.random.default_rng(seed), (0.2, 0.2, 0.2)
+    masses = rng.uniform(0.5, 2.0, 5)
+    model = free(*[box(mass, size) for mass in masses])
+    contacts = list(rbd.box_contacts(FLOOR, "body_0", size, friction=0.8))
+    for i in range(1, 5):
+        top = rbd.Plane(f"body_{i - 1}", [0, 0, 0.1], size=(0.4, 0.4))
+        contacts += rbd.box_contacts(top, f"body_{i}", size, friction=0.8)
+    q = at(*[[0.01 * rng.normal(), 0.01 * rng.normal(), 0.1 + 0.2 * i] for i in range(5)])
+    simulator = rbd.Simulator(model, contacts=contacts, q=q, integrator=integrator)
+    simulator.step(n=20)
+    held = [i for i, contact in enumerate(simulator.contacts) if contact.state == "sticking"]
+    assert len(held) == 20
+    rows, poses = [], rbd.forward_kinematics(model, simulator.q)
+    for i in held:
+        part = np.zeros((3, model.nv))
+        for surface, sign in ((contacts[i].second, 1.0), (contacts[i].first, -1.0)):
+            if surface.link != "base":
+                k = int(surface.link[5:])
+                pose = poses[model.body_index(surface.link)]
+                arm = pose[:3, :3].T @ (simulator.contacts[i].point - pose[:3, 3])
+                cross = np.cross(np.eye(3), arm)    # ω × r = −r × ω
+                part[:, 6 * k:6 * k + 6] += sign * pose[:3, :3] @ np.hstack([cross.T, np.eye(3)]).reshape(3, 6)
+        rows.append(part)
+    A = np.concatenate(rows)
+    expected = np.linalg.pinv(A.T) @ rbd.gravity_effort(model, simulator.q)
+    np.testing.assert_allclose(np.concatenate([simulator.contacts[i].force for i in held]), expected, atol=1e-7)

@@ -67,13 +67,20 @@ def factor(A, n):
 def solve_symmetric(A, n, x):
     """x (n,) becomes A⁻¹ x of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
     factor(A, n)
+    substitute(A, n, x)
+
+
+@routine
+def substitute(A, n, x):
+    """x (n,) becomes A⁻¹ x, of the `factor` of A (n·n)."""
     for i in range(n):
-        for k in range(i):
+        for k in range(first_entry(A, n, i), i):
             x[i] -= A[n * i + k] * x[k]
     for i in range(n - 1, -1, -1):
         x[i] /= A[n * i + i]
-        for k in range(i + 1, n):
-            x[i] -= A[n * k + i] * x[k]
+    for i in range(n - 1, -1, -1):
+        for k in range(first_entry(A, n, i), i):
+            x[k] -= A[n * i + k] * x[i]
 
 
 @routine
@@ -87,16 +94,17 @@ def inverse_of_symmetric(A, n, out):
             for k in range(max(j + 1, first), i):
                 x -= A[n * i + k] * out[n * k + j]
             out[n * i + j] = x
-        out[n * i + i] = 1.0
-    for i in range(n):    # L⁻ᵀ D⁻¹ L⁻¹ into the upper half: what is below is needed no more
-        last = n - 1
-        while last > i and out[n * last + i] == 0.0:
-            last -= 1
         for j in range(i + 1):
-            x = 0.0
-            for k in range(i, last + 1):
-                x += out[n * k + i] * out[n * k + j] / A[n * k + k]
-            out[n * j + i] = x
+            out[n * j + i] = 0.0
+    for k in range(n):    # L⁻ᵀ D⁻¹ L⁻¹ into the upper half, row by row of L⁻¹, whose diagonal is 1
+        first = first_entry(out, n, k)
+        for i in range(first, k):
+            x = out[n * k + i] / A[n * k + k]
+            for j in range(first, i + 1):
+                out[n * j + i] += x * out[n * k + j]
+        for j in range(first, k):
+            out[n * j + k] += out[n * k + j] / A[n * k + k]
+        out[n * k + k] += 1.0 / A[n * k + k]
     for i in range(n):
         for j in range(i):
             out[n * i + j] = out[n * j + i]

@@ -75,8 +75,9 @@ def put_row(out, offset, stride, count, linear, angular):
 
 
 @sweep
-def contact_record_rows(B, C, o, state, motion, out, offset, stride):
-    """Into out[offset:] the rows of the contact with record o, each A (nv numbers), A q̈ + Ȧq̇ and f.
+def contact_record_rows(B, C, o, state, motion, out, offset, stride, far):
+    """Into out[offset:] the rows of the contact with record o, each A (nv numbers), A q̈ + Ȧq̇ and f; of a contact with
+    a gap beyond `far` f alone.
 
     Returns whether it has closest points. stride: numbers per row. The rows must be zero before.
     """
@@ -94,8 +95,11 @@ def contact_record_rows(B, C, o, state, motion, out, offset, stride):
     x, y, valid = touching(first, second, integer(C, o + WALKS) > 0, R, p)
     if not valid:
         return False
+    d = dot(normal(first, x), sub(add(rotate(R, y), p), x))
+    out[offset + nv + 1] += d
+    if d.real > far:
+        return True
     axes, K1, K2, torsion = contact_axes(first, second, R, x, y)
-    d = rotate_back(axes, sub(add(rotate(R, y), p), x))[2]
     E = compose(R1, axes)
     P = add(rotate(R2, y), p2)
     z = zero(B, v, j)
@@ -123,7 +127,6 @@ def contact_record_rows(B, C, o, state, motion, out, offset, stride):
     alpha = sub(alpha2, alpha1)
     spin = alpha[2] + turn[1] * omega[0] - turn[0] * omega[1]
     put_row(out, offset + nv, stride, count, linear, (z, z, spin))
-    out[offset + nv + 1] += d
     return True
 
 
@@ -136,7 +139,7 @@ def contact_rows(B, C, state, motion, out, offset):
         out[offset + c] = z
     o = START
     for item in range(integer(C, ITEMS)):
-        if not contact_record_rows(B, C, o, state, motion, out, offset + integer(C, o + ROW) * stride, stride):
+        if not contact_record_rows(B, C, o, state, motion, out, offset + integer(C, o + ROW) * stride, stride, np.inf):
             return item
         o += RECORD
     return -1

@@ -1,7 +1,7 @@
 """Kernel of time stepping with contacts: many steps in which nothing closes that was open (`stepping` has the method).
 
-Contacts are followed by stops. A row of `R` (3 n, nv + 2) is that of `contact_rows`: rates of the gap and along x and
-y, then their bias, and the gap.
+Contacts are followed by stops. A row of `R` (3 n, width + 2) is that of `contact_rows`, with the entries of
+`sparse_rows`: rates of the gap and along x and y, then their bias, and the gap.
 """
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import numpy as np
 
 from ...compiled.assign import assign
 from ...compiled.entry import entry
-from ...compiled.kernel import routine, sweep
-from ...dynamics.constrained.minimum_norm import minimum_norm
+from ...compiled.kernel import routine
 from ...dynamics.constrained.rows import Motion, in_world
-from ...dynamics.contact.contact_rows import contact_rows
+from ...dynamics.contact.contact_rows import contact_record_rows
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ...dynamics.mass_matrix import SIZE as MASS_SIZE
 from ...dynamics.mass_matrix import mass_matrix_recursion
 from ...lie.spatial import add, rotate, rotate_back, sub
 from ...model.block import all_finite, integer, matrix, node_count, size_v, vector
-from ...model.surfaces.contact_block import ROWS
+from ...model.surfaces.contact_block import ITEMS, RECORD, START
 from ..discrete_mechanics import STEP_ROWS, variational_step
 from ..joint_data import dry_friction, finite
 from ..linear_equations import inverse_of_symmetric
 from ..semi_implicit_steps import moved
-from .cones import (
-    BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, residual_of, solve_cones,
+from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, solve_cones
+from .sparse_rows import (
+    ahead_of, all_coordinates, alone, hold, product, rate, rate_of, responses, soft_of, soften, steps_of_rows, stick,
+    supports,
 )
 
 TOUCH = 1e-14     # m: depth of a contact at closing
@@ -42,31 +43,47 @@ CONTACT, NODE, ROTATION, POSITION, HALF, OTHER, CENTER, FACE = 0, 1, 2, 11, 14, 
 
 
 @routine
-def touching_rows(B, contacts, q, v, rest, order, W, R, margin):
-    """R (3 n, nv + 2), margin (n,): of all contacts at a state; −1, or the first whose closest points are not found.
+def touching_rows(B, contacts, q, v, rest, order, W, R, margin, wanted, far):
+    """R (3 n, width + 2), margin (n,): of wanted contacts (n,), and of others with a gap up to `far`; beyond it R has
+    the gap alone, with far = −inf nothing. Returns −1, or the first contact whose closest points are not found.
 
-    contacts: packed array of the surfaces, stops (k, STOP), faces (m, FACE). rest (nv,): zeros. order: 2, or 0 where
-    the bias is not needed.
+    contacts: packed array of the surfaces, stops (k, STOP), faces (m, FACE), and cols, count: see `supports`. rest
+    (nv,): zeros. order: 2, or 0 where the bias is not needed.
     """
-    C, stops, faces = contacts
+    C, stops, faces, cols, count = contacts
     nv = size_v(B)
-    rows = integer(C, ROWS)
+    width, stride, items = R.shape[1] - 2, nv + 2, integer(C, ITEMS)
     for i in range(margin.shape[0]):
         margin[i] = np.inf
     node_motion(B, q, 0, v, rest, 0, order, W)
     motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
-    item = contact_rows(B, C, (q, 0, v, 0), motion, R.reshape(-1), 0) if rows > 0 else -1
-    if item >= 0:
-        return item
-    for i in range(stops.shape[0]):
-        r = rows + 3 * i
+    line = np.zeros(3 * stride)
+    for i in range(items):
+        if not (wanted[i] or far >= 0.0):
+            continue
+        if not contact_record_rows(B, C, START + RECORD * i, (q, 0, v, 0), motion, line, 0, stride,
+                                   np.inf if wanted[i] else far):
+            return i
+        R[3 * i, width + 1], line[nv + 1] = line[nv + 1], 0.0
+        if not wanted[i] and R[3 * i, width + 1] > far:
+            continue
         for k in range(3):
-            for j in range(nv + 2):
-                R[r + k, j] = 0.0
-        R[r, int(stops[i, STOP_V])] = stops[i, STOP_SIGN]
-        R[r, nv + 1] = stops[i, STOP_SIGN] * (q[int(stops[i, STOP_Q])] - stops[i, STOP_LIMIT])
+            for a in range(count[i]):
+                R[3 * i + k, a], line[stride * k + cols[i, a]] = line[stride * k + cols[i, a]], 0.0
+            R[3 * i + k, width], line[stride * k + nv] = line[stride * k + nv], 0.0
+    for i in range(stops.shape[0]):
+        r = 3 * (items + i)
+        for k in range(3):
+            for a in range(width + 2):
+                R[r + k, a] = 0.0
+        for a in range(count[items + i]):
+            if cols[items + i, a] == int(stops[i, STOP_V]):
+                R[r, a] = stops[i, STOP_SIGN]
+        R[r, width + 1] = stops[i, STOP_SIGN] * (q[int(stops[i, STOP_Q])] - stops[i, STOP_LIMIT])
     for f in range(faces.shape[0]):
         face = faces[f]
+        if not (wanted[int(face[CONTACT])] or far >= 0.0):
+            continue
         Q, p = in_world(W, SIZE, int(face[NODE]), matrix(face, ROTATION), vector(face, POSITION))
         center = vector(face, CENTER)
         h = int(face[OTHER])
@@ -80,41 +97,38 @@ def touching_rows(B, contacts, q, v, rest, order, W, R, margin):
 @entry("int64(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], "
        "float64[:, ::1], float64[::1])")
 def touching_rows_entry(B, C, stops, faces, q, v, R, margin):
-    """`touching_rows`; −2 where a row is not finite."""
-    item = touching_rows(B, (C, stops, faces), q, v, np.zeros(v.shape[0]), 2, np.empty(SIZE * node_count(B)), R, margin)
+    """`touching_rows` of all contacts, for all coordinates (3 n, nv + 2); −2 where a row is not finite."""
+    n = margin.shape[0]
+    cols, count = all_coordinates(n, v.shape[0])
+    R[:] = 0.0
+    item = touching_rows(B, (C, stops, faces, cols, count), q, v, np.zeros(v.shape[0]), 2,
+                         np.empty(SIZE * node_count(B)), R, margin, np.ones(n, np.bool_), np.inf)
     return item if item >= 0 or all_finite(R.reshape(-1)) else -2
 
 
-@sweep
-def rate(R, row, v):
-    """Rate of a row."""
-    x = 0.0
-    for j in range(v.shape[0]):
-        x += R[row, j] * v[j]
-    return x
-
-
 @routine
-def press(W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes):
+def press(inertia, free, near_rows, margin, near, friction, joints, h, nearly, v, change, pushes):
     """Impulses of near contacts and of dry friction in h (s): velocities v (nv,) after them, their `change`, and those
     of contacts, pushes (n, 3), in: a guess, zeros for none. False where none are found.
 
-    W (nv·nv): inverse inertia; free (nv,): velocities without impulses; nearly: accepted residual, see `solve_cones`.
+    inertia: see `solve_rows`; free (nv,): velocities without impulses; near_rows: R, cols, count; nearly: accepted
+    residual, see `solve_cones`.
     """
+    R, cols, count = near_rows
     nv, n = free.shape[0], margin.shape[0]
     size = nv
     for i in range(n):
         size += 3 if near[i] else 0
-    A, roles, c, lam = np.zeros((size, nv)), np.zeros((4, size)), np.empty(size), np.zeros(size)
-    r = 0
+    A, roles, c, lam = np.zeros((size, R.shape[1] - 2)), np.zeros((4, size)), np.empty(size), np.zeros(size)
+    at, r = np.empty(size, np.int64), 0
     for i in range(n):
         if not (near[i] and margin[i] > 0.0):
             continue
         own = 3 if friction[i] > 0.0 else 1
         for k in range(own):
-            for j in range(nv):
-                A[r + k, j] = R[3 * i + k, j]
-            c[r + k] = rate(R, 3 * i + k, free)
+            for a in range(count[i]):
+                A[r + k, a] = R[3 * i + k, a]
+            c[r + k], at[r + k] = rate(R, 3 * i + k, cols, count, free), i
             roles[OF, r + k], roles[LEVEL, r + k], lam[r + k] = r, friction[i], pushes[i, k]
         roles[ROLE, r] = NORMAL
         if own == 3:
@@ -124,15 +138,18 @@ def press(W, free, R, margin, near, friction, joints, h, nearly, v, change, push
     for j in range(nv):
         level = h * dry_friction(joints, j, free[j])
         if level > 0.0:
-            A[r, j], c[r], roles[ROLE, r], roles[LEVEL, r], roles[OF, r] = 1.0, free[j], BOX, level, j
+            at[r] = n + j
+            alone((A, at, cols, count), r, j)
+            c[r], roles[ROLE, r], roles[LEVEL, r], roles[OF, r] = free[j], BOX, level, j
             r += 1
     assign(v, free)
     for j in range(nv):
         change[j] = 0.0
     if r == 0:
         return True
-    lam, A = lam[:r], A[:r]
-    if not solve_rows(A, A, True, W, c[:r], np.zeros(r), roles[:, :r].copy(), nearly, lam, change):
+    lam = lam[:r]
+    rows = A[:r], at[:r], cols, count
+    if not solve_rows(rows, A[:r], True, inertia, c[:r], np.zeros(r), roles[:, :r].copy(), nearly, lam, change):
         return False
     for j in range(nv):
         v[j] += change[j]
@@ -149,113 +166,76 @@ def press(W, free, R, margin, near, friction, joints, h, nearly, v, change, push
 
 
 @routine
-def solve_rows(A, C, symmetric, W, c, soft, roles, nearly, lam, change):
-    """lam (r,), in: a guess, zeros for none: forces along rows C, of which the velocities (or accelerations) of rows A
-    are A W Cᵀ λ + soft λ + c; change (nv,): W Cᵀ λ. False if none are found. symmetric: whether C is A; nearly: see
-    `solve_cones`.
+def solve_rows(rows, C, symmetric, inertia, c, soft, roles, nearly, lam, change):
+    """lam (r,), in: a guess, zeros for none: forces along rows C, as sparse as `rows`, of which the velocities (or
+    accelerations) of `rows` are A W Cᵀ λ + soft λ + c; change (nv,): W Cᵀ λ. False if none are found.
+
+    symmetric: whether C is A; inertia: M (nv·nv), or (0,) where it has no inverse, and W; nearly: see `solve_cones`.
     """
-    r, nv = A.shape
-    Y = np.zeros((r, nv))    # C W
-    for i in range(r):
-        for k in range(nv):
-            if C[i, k] != 0.0:
-                for j in range(nv):
-                    Y[i, j] += C[i, k] * W[nv * k + j]
-    if still_right(A, Y, c, soft, roles, lam, change):
+    M, W = inertia
+    A, at, cols, count = rows
+    r = at.shape[0]
+    Y, w, y, rho = np.empty(A.shape), np.empty(r), np.empty(r), np.empty(r)
+    responses((C, at, cols, count), W, Y)
+    scale = steps_of_rows(rows, Y, c, soft, roles, rho)
+    if ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y) <= STILL_RIGHT or (
+            symmetric and M.shape[0] > 0 and stick(rows, M, Y, c, soft, roles, rho, scale, lam, change)):
         return True
-    G = np.empty((r, r))
-    for i in range(r):
-        for k in range(i + 1 if symmetric else r):
-            x = 0.0
-            for j in range(nv):
-                x += A[i, j] * Y[k, j]
-            G[i, k] = x
+    G, one, effect = np.empty((r, r)), np.zeros(r), np.empty(change.shape[0])
+    for k in range(r):
+        one[k] = 1.0
+        product((Y, at, cols, count), one, effect)
+        one[k] = 0.0
+        for i in range(k if symmetric else 0, r):
+            G[i, k] = rate_of(rows, i, effect)
             if symmetric:
-                G[k, i] = x
-        G[i, i] += soft[i]
+                G[k, i] = G[i, k]
+        G[k, k] += soft[k]
     if not solve_cones(G, c, roles, nearly, lam):
         return False
-    product(Y, lam, change)
+    product((Y, at, cols, count), lam, change)
     return True
-
-
-@sweep
-def product(X, lam, out):
-    """out (nv,) = Xᵀ λ."""
-    for j in range(out.shape[0]):
-        out[j] = 0.0
-    for i in range(lam.shape[0]):
-        if lam[i] != 0.0:
-            for j in range(out.shape[0]):
-                out[j] += X[i, j] * lam[i]
-
-
-@routine
-def still_right(A, Y, c, soft, roles, lam, change):
-    """Whether the forces λ (r,) of the step before solve the equations of this one, too, as at rest; change (nv,): see
-    `solve_rows`, with Y = C W.
-    """
-    r, nv = Y.shape
-    product(Y, lam, change)
-    w, y, rho = np.empty(r), np.empty(r), np.empty(r)
-    largest, scale = 1e-300, 1e-300
-    for i in range(r):
-        w[i], rho[i] = c[i] + soft[i] * lam[i], soft[i]
-        for j in range(nv):
-            w[i] += A[i, j] * change[j]
-            rho[i] += A[i, j] * Y[i, j]
-        largest = max(largest, rho[i])
-    for i in range(r):
-        if roles[ROLE, i] == FIRST:
-            k = int(roles[PARTNER, i])
-            rho[i] = rho[k] = rho[i] + rho[k]
-        rho[i] = 1.0 / max(rho[i], 1e-12 * largest)
-        if roles[ROLE, i] != SECOND:
-            scale = max(scale, abs(c[i] * rho[i]))
-        y[i] = lam[i] - rho[i] * w[i]
-    return residual_of(roles, lam, y, scale, w) <= STILL_RIGHT
 
 
 @entry("boolean(float64[::1], float64[::1], float64[:, ::1], float64[::1], boolean[::1], float64[::1], "
        "float64[:, ::1], float64, float64, float64[::1], float64[::1], float64[:, ::1])")
 def press_entry(W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes):
-    """`press`."""
-    return press(W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes)
+    """`press` with the inverse inertia W (nv·nv), which may be singular, and rows for all coordinates."""
+    cols, count = all_coordinates(margin.shape[0], free.shape[0])
+    return press((W[:0], W), free, (R, cols, count), margin, near, friction, joints, h, nearly, v, change, pushes)
 
 
 @routine
 def onto(B, contacts, q, v, rest, closed, W, R, margin, dv, other):
-    """Project q onto zero gaps of closed contacts by Newton steps of least norm; R and margin are those of the new q.
-    False without convergence.
+    """Project q onto zero gaps of closed contacts by Newton steps of least norm; R and margin are those of the new q,
+    with rows as far as STALE. False without convergence.
     """
-    nv, n = size_v(B), margin.shape[0]
+    cols, count = contacts[3:]
+    nv, n, width = size_v(B), margin.shape[0], R.shape[1] - 2
     last = np.inf
-    A, gaps, step = np.empty(n * nv), np.empty(n), np.empty(nv)
-    T, P, y, lam = np.empty(n * n), np.empty(n * n), np.empty(2 * n), np.empty(n)
+    A, at, gaps, e = np.zeros((n, width)), np.empty(n, np.int64), np.empty(n), np.empty(n)
+    holds, lam, K, step = np.ones(n, np.bool_), np.zeros(n), np.empty(nv * nv), np.empty(nv)
     for _ in range(PROJECTIONS):
-        count, worst = 0, 0.0
+        r, worst = 0, 0.0
         for i in range(n):
             if closed[i]:
-                gaps[count] = R[3 * i, nv + 1]
-                worst = max(worst, abs(gaps[count]))
-                for j in range(nv):
-                    A[nv * count + j] = R[3 * i, j]
-                count += 1
+                at[r], gaps[r] = i, R[3 * i, width + 1]
+                worst = max(worst, abs(gaps[r]))
+                for a in range(count[i]):
+                    A[r, a] = R[3 * i, a]
+                r += 1
         if worst <= CLOSE:
             return True
         if not worst < 0.5 * last:
             return worst <= ACCEPTED
         last = worst
-        for j in range(nv):
-            step[j] = 0.0
-        Z = A.copy()
-        minimum_norm(Z, nv, count, gaps, 0, 0.0, T, P, y, lam, 0)
-        for i in range(count):
-            for j in range(nv):
-                step[j] += A[nv * i + j] * lam[i]
+        rows = A[:r], at[:r], cols, count
+        soft_of(rows, K[:0], e)
+        soften(rows, K[:0], e, holds, K)
+        hold(rows, K, e, holds, gaps, lam, step)
         assign(other, q)
         moved(B, other, step, 1.0, dv, q)
-        if touching_rows(B, contacts, q, v, rest, 0, W, R, margin) >= 0:
+        if touching_rows(B, contacts, q, v, rest, 0, W, R, margin, closed, STALE) >= 0:
             return False
     return False
 
@@ -274,46 +254,50 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
     begins; its speed of sliding.
     """
     nv, n = size_v(B), friction.shape[0]
-    contacts = C, stops, faces
+    cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
+    width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
+    contacts = C, stops, faces, cols, count
     space = (np.empty((4, nv, nv)), np.empty((nv, nv)), np.zeros((STEP_ROWS, nv)), np.empty((2, q.shape[0])),
              np.empty((2, 9)))
     W = np.zeros(SIZE * node_count(B))
-    R, R0, R1 = np.empty((3 * n, nv + 2)), np.empty((3 * n, nv + 2)), np.empty((3 * n, nv + 2))
+    R, R0, R1 = np.zeros((3 * n, width + 2)), np.zeros((3 * n, width + 2)), np.zeros((3 * n, width + 2))
     margin, margin0, margin1 = np.empty(n), np.empty(n), np.empty(n)
     q0, v0, q1, v1, other = q.copy(), v.copy(), q.copy(), v.copy(), q.copy()
     p1, frame1, change, dv = p.copy(), frame.copy(), v.copy(), v.copy()
-    rest, M, inverse = np.zeros(nv), np.empty(nv * nv), np.empty(nv * nv)
+    rest, M, inverse, work = np.zeros(nv), np.empty(nv * nv), np.empty(nv * nv), np.empty(nv * nv)
     mass_work = np.empty(MASS_SIZE * node_count(B))
     near, closed, pushes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), out[:, :3].copy()
-    if touching_rows(B, contacts, q, v, rest, 0, W, R, margin) >= 0:
+    if touching_rows(B, contacts, q, v, rest, 0, W, R, margin, near, STALE) >= 0:
         return 0
     for s in range(steps):
         effort = efforts[min(s, efforts.shape[0] - 1), 0]
         touches = False
         for i in range(n):
-            near[i] = -STALE < R[3 * i, nv + 1] <= STALE and margin[i] > 0.0
+            near[i] = -STALE < R[3 * i, width + 1] <= STALE and margin[i] > 0.0
             touches |= near[i]
         if touches:
             assign(q0, q)
             assign(v0, v)
             if not variational_step(F, q0, v0, p1, frame1, False, effort, wrench, damping, gravity, still, h, space):
                 return s
-            if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0) >= 0:
+            if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0, near, -np.inf) >= 0:
                 return s
             for i in range(n):
-                now = rate(R, 3 * i, v)
-                if near[i] and now < -2.0 * abs(rate(R0, 3 * i, v0) - now) - STILL:
+                now = rate(R, 3 * i, cols, count, v) if near[i] else 0.0
+                if near[i] and now < -2.0 * abs(rate(R0, 3 * i, cols, count, v0) - now) - STILL:
                     return s
             mass_matrix_recursion(B, q0, 0, mass_work, M, 0)
-            inverse_of_symmetric(M, nv, inverse)
-            if not press(inverse, v0, R0, margin0, near, friction, joints, h, 0.0, v1, change, pushes):
+            assign(work, M)
+            inverse_of_symmetric(work, nv, inverse)
+            if not press((M, inverse), v0, (R0, cols, count), margin0, near, friction, joints, h, 0.0, v1, change,
+                         pushes):
                 return s
             moved(B, q0, change, 0.5 * h, dv, q1)
-            if touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1) >= 0:
+            if touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) >= 0:
                 return s
             holds = False
             for i in range(n):
-                closed[i] = near[i] and (R1[3 * i, nv + 1] < 0.0 or pushes[i, 0] > 0.0)
+                closed[i] = near[i] and (R1[3 * i, width + 1] < 0.0 or pushes[i, 0] > 0.0)
                 holds |= closed[i]
             if holds and not onto(B, contacts, q1, v1, rest, closed, W, R1, margin1, dv, other):
                 return s
@@ -324,11 +308,12 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
             assign(p1, p)
             assign(frame1, frame)
             if not variational_step(F, q1, v1, p1, frame1, known[0], effort, wrench, damping, gravity, joints, h,
-                                    space) or touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1) >= 0:
+                                    space) or touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near,
+                                                            STALE) >= 0:
                 return s
         for i in range(n):
-            if (not near[i] and R[3 * i, nv + 1] > -STALE and margin[i] > 0.0 and margin1[i] > 0.0
-                    and R1[3 * i, nv + 1] < -TOUCH):
+            if (not near[i] and R[3 * i, width + 1] > -STALE and margin[i] > 0.0 and margin1[i] > 0.0
+                    and R1[3 * i, width + 1] < -TOUCH):
                 return s
         if not finite(q1, v1):
             return s
@@ -342,5 +327,5 @@ def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, effort
         for i in range(n):
             for k in range(3):
                 out[i, k] = pushes[i, k]
-            out[i, 3] = np.hypot(rate(R, 3 * i + 1, v), rate(R, 3 * i + 2, v))
+            out[i, 3] = np.hypot(rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v))
     return steps

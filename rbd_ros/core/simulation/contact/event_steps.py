@@ -1,7 +1,7 @@
 """Kernel of RK4 with contact modes (`events` has the method): many steps without impacts, which Python makes.
 
 Contacts are followed by stops; rows `R` and margins are those of `touching_rows`. A mode has a row per contact (n,
-MODE), `pull` (n, nv), the direction of sliding in coordinates, and per coordinate (2, nv) the direction of sliding
+MODE), `pull` (n, width), the direction of sliding in coordinates, and per coordinate (2, nv) the direction of sliding
 against dry friction, or 0, and whether it is held by it. An evaluation leaves a row of forces per contact (n, TAKEN),
 and which coordinates stay held.
 """
@@ -21,8 +21,9 @@ from ..first_event import END, FINEST, SEARCH, judge, next_trial, open_search
 from ..joint_data import dry_friction, effort_at, finite
 from ..linear_equations import inverse_of_symmetric
 from ..rk4_steps import SIGN, mode_accelerations, rk4_end, rk4_place
-from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, least_squares
-from .contact_steps import STALE, STILL, TOUCH, onto, product, rate, solve_rows, touching_rows
+from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND
+from .contact_steps import STALE, STILL, STOP_V, TOUCH, onto, solve_rows, touching_rows
+from .sparse_rows import alone, hold, rate, rate_of, soft_of, soften, supports
 
 CLOSED, LEAVING = 1e-10, 1e-10    # m: gap below which a contact counts as closed; m/s: separation that opens it
 TURNS, BISECT = 60, 20            # trials of an event search, and those before bisection
@@ -31,7 +32,8 @@ GAP, SLIP, FACE, JOINT = 1e-14, 1e-11, 1e-12, 1e-11    # tolerances of events, m
 STIFF = 1.0       # product of step and turning rate of the slip direction above which sliding is treated as slow
 TURN = 0.3        # largest share of friction across the direction of slow sliding
 SMALL = 1e-9      # relative acceleration below which a contact sticks
-DRIFT = 1e-14     # m/s: rates of closed contacts that are left
+DRIFT = 1e-14     # m/s: rates of closed contacts that are left,
+SETTLING = 3      # or as many repetitions
 FARTHEST = 1.0    # rad or m: largest motion of a coordinate by friction in a step; more is an impulse
 # Of a contact in a mode: closed; sliding, in which direction; open but may close; slow, with this normal force (`slow`
 # in `events.Mode`). After an evaluation: force along normal, x and y; whether it presses, and whether it sticks.
@@ -63,18 +65,20 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode
 
     Friction of slow sliding: along the direction, as in the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
     """
-    W, kinematics, mass_work, M, inverse, R, margin, zero, free = work
+    W, kinematics, mass_work, M, inverse, R, margin, zero, free, wanted, spare = work
+    cols, count = contacts[3:]
+    width = R.shape[1] - 2
     nv, n = v.shape[0], friction.shape[0]
-    rows = np.empty((2, nv))
-    if mode_accelerations(B, q, v, effort, joints, joint_mode, free, wrench, rows[0], W, a, rows[1]) != 0:
+    levels = np.empty((2, nv))
+    if mode_accelerations(B, q, v, effort, joints, joint_mode, free, wrench, levels[0], W, a, levels[1]) != 0:
         return False
     size = 0
     for i in range(n):
         sticks = friction[i] > 0.0 and mode[i, SLIDES] == 0.0
-        shut = mode[i, SHUT] != 0.0
-        for k in range(3 if shut else 0, TAKEN):    # forces of the evaluation before are a guess
+        closed = mode[i, SHUT] != 0.0
+        for k in range(3 if closed else 0, TAKEN):    # forces of the evaluation before are a guess
             taken[i, k] = 0.0
-        if shut:
+        if closed:
             taken[i, HOLDS], taken[i, STICKS] = 1.0, 1.0 if sticks else 0.0
             size += (3 if sticks else 1) + int(mode[i, SLOW])
     for j in range(nv):
@@ -82,54 +86,60 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode
         size += int(rests[j])
     if size == 0:
         return True
-    if touching_rows(B, contacts, q, v, zero, 2, kinematics, R, margin) >= 0:
+    for i in range(n):
+        wanted[i] = mode[i, SHUT] != 0.0
+    if touching_rows(B, contacts, q, v, zero, 2, kinematics, R, margin, wanted, -np.inf) >= 0:
         return False
     mass_matrix_recursion(B, q, 0, mass_work, M, 0)
-    inverse_of_symmetric(M, nv, inverse)
-    A, C, roles = np.zeros((size, nv)), np.zeros((size, nv)), np.zeros((4, size))
+    assign(spare, M)
+    inverse_of_symmetric(spare, nv, inverse)
+    A, C, roles = np.zeros((size, width)), np.zeros((size, width)), np.zeros((4, size))
     c, soft, lam, drag = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros((n, 2))
-    change, r = np.empty(nv), 0
+    at, change, r, symmetric = np.empty(size, np.int64), np.empty(nv), 0, True
     for i in range(n):
         if mode[i, SHUT] == 0.0:
             continue
         own = 3 if taken[i, STICKS] != 0.0 else 1
         for k in range(own):
-            for j in range(nv):
-                A[r + k, j] = C[r + k, j] = R[3 * i + k, j]
-            c[r + k], lam[r + k] = R[3 * i + k, nv], taken[i, k]
+            for b in range(count[i]):
+                A[r + k, b] = C[r + k, b] = R[3 * i + k, b]
+            at[r + k], c[r + k], lam[r + k] = i, R[3 * i + k, width], taken[i, k]
             roles[OF, r + k], roles[LEVEL, r + k] = r, friction[i]
         roles[ROLE, r] = NORMAL
         if own == 3:
             roles[ROLE, r + 1], roles[ROLE, r + 2], roles[PARTNER, r + 1] = FIRST, SECOND, r + 2
         if mode[i, SLIDES] != 0.0:
             x, y = way_of(R, i, mode, pull, turns)
-            along, across = rate(R, 3 * i + 1, v), rate(R, 3 * i + 2, v)
+            along, across = rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v)
             if mode[i, SLOW] == 0.0 and x * along + y * across > 0.5 * STILL:
                 speed = np.hypot(along, across)
                 x, y = along / speed, across / speed
-            drag[i, 0], drag[i, 1] = -friction[i] * x, -friction[i] * y
-            for j in range(nv):
-                C[r, j] += drag[i, 0] * R[3 * i + 1, j] + drag[i, 1] * R[3 * i + 2, j]
+            drag[i, 0], drag[i, 1], symmetric = -friction[i] * x, -friction[i] * y, False
+            for b in range(count[i]):
+                C[r, b] += drag[i, 0] * R[3 * i + 1, b] + drag[i, 1] * R[3 * i + 2, b]
         r += own
     for j in range(nv):
         if rests[j]:
-            A[r, j] = C[r, j] = 1.0
+            at[r] = n + j
+            alone((A, at, cols, count), r, j)
+            alone((C, at, cols, count), r, j)
             roles[ROLE, r], roles[LEVEL, r] = BOX, dry_friction(joints, j, 0.0)
             r += 1
     for i in range(n):
         if mode[i, SHUT] != 0.0 and mode[i, SLOW] != 0.0:
             x, y = way_of(R, i, mode, pull, turns)
-            for j in range(nv):
-                A[r, j] = C[r, j] = x * R[3 * i + 2, j] - y * R[3 * i + 1, j]
-            along, across = rate(R, 3 * i + 1, v), rate(R, 3 * i + 2, v)
-            c[r] = x * (R[3 * i + 2, nv] + across / s) - y * (R[3 * i + 1, nv] + along / s)
+            for b in range(count[i]):
+                A[r, b] = C[r, b] = x * R[3 * i + 2, b] - y * R[3 * i + 1, b]
+            along, across = rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v)
+            at[r] = i
+            c[r] = x * (R[3 * i + 2, width] + across / s) - y * (R[3 * i + 1, width] + along / s)
             roles[ROLE, r], roles[LEVEL, r] = BOX, TURN * friction[i] * mode[i, LOAD]
             soft[r] = np.hypot(along, across) / (s * friction[i] * max(mode[i, LOAD], 1e-300))
             r += 1
+    rows = A, at, cols, count
     for r in range(size):
-        for j in range(nv):
-            c[r] += A[r, j] * a[j]
-    if not solve_rows(A, C, False, inverse, c, soft, roles, 0.0, lam, change):
+        c[r] += rate_of(rows, r, a)
+    if not solve_rows(rows, C, symmetric, (M, inverse), c, soft, roles, 0.0, lam, change):
         return False
     largest = 1.0
     for j in range(nv):
@@ -144,7 +154,8 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode
         taken[i, HOLDS] = 1.0 if lam[r] > 0.0 else 0.0
         if taken[i, STICKS] != 0.0:
             taken[i, FORCE + 1], taken[i, FORCE + 2] = lam[r + 1], lam[r + 2]
-            slips = np.hypot(rate(R, 3 * i + 1, a) + R[3 * i + 1, nv], rate(R, 3 * i + 2, a) + R[3 * i + 2, nv])
+            slips = np.hypot(rate(R, 3 * i + 1, cols, count, a) + R[3 * i + 1, width],
+                             rate(R, 3 * i + 2, cols, count, a) + R[3 * i + 2, width])
             taken[i, STICKS] = 1.0 if taken[i, HOLDS] != 0.0 and slips < small else 0.0
             r += 3
         else:
@@ -166,17 +177,20 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode
 @routine
 def choose_contact_mode(B, contacts, friction, q, v, joints, work, mode, pull, joint_mode):
     """The mode at a state, without slow sliding; False before an impact, or without closest points."""
-    kinematics, R, margin, zero = work[1], work[5], work[6], work[7]
-    nv, n = v.shape[0], friction.shape[0]
-    if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin) >= 0:
+    kinematics, R, margin, zero, wanted = work[1], work[5], work[6], work[7], work[9]
+    nv, n, width = v.shape[0], friction.shape[0], R.shape[1] - 2
+    cols, count = contacts[3:]
+    for i in range(n):
+        wanted[i] = False
+    if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin, wanted, STALE) >= 0:
         return False
     for i in range(n):
-        gap, rates = R[3 * i, nv + 1], rate(R, 3 * i, v)
+        gap, rates = R[3 * i, width + 1], rate(R, 3 * i, cols, count, v)
         closed = -STALE < gap < CLOSED and margin[i] > 0.0
         if closed and rates < -LEAVING:
             return False
         closed = closed and rates <= LEAVING
-        x, y = rate(R, 3 * i + 1, v), rate(R, 3 * i + 2, v)
+        x, y = rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v)
         speed = np.hypot(x, y)
         slides = closed and speed > STILL and friction[i] > 0.0
         for k in range(MODE):
@@ -184,8 +198,8 @@ def choose_contact_mode(B, contacts, friction, q, v, joints, work, mode, pull, j
         mode[i, SHUT], mode[i, ARMED] = 1.0 if closed else 0.0, 1.0 if gap > -STALE and not closed else 0.0
         if slides:
             mode[i, SLIDES], mode[i, WAY_X], mode[i, WAY_Y] = 1.0, x / speed, y / speed
-        for j in range(nv):
-            pull[i, j] = mode[i, WAY_X] * R[3 * i + 1, j] + mode[i, WAY_Y] * R[3 * i + 2, j]
+        for b in range(width):
+            pull[i, b] = mode[i, WAY_X] * R[3 * i + 1, b] + mode[i, WAY_Y] * R[3 * i + 2, b]
     for j in range(nv):
         rubs, moves = dry_friction(joints, j, 0.0) > 0.0, abs(v[j]) > STILL
         joint_mode[SIGN, j] = np.sign(v[j]) if rubs and moves else 0.0
@@ -199,6 +213,7 @@ def mark_slow(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mod
     """Mark slow sliding for a motion of s (s), with its load; False if friction would stop it within too small a part.
     """
     inverse, R = work[4], work[5]
+    cols, count = contacts[3:]
     nv, n = v.shape[0], friction.shape[0]
     if not evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode, pull, joint_mode, work, a,
                     taken, rests):
@@ -210,15 +225,15 @@ def mark_slow(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mod
             rub = friction[i] * mode[i, LOAD]
             turn = 0.0
             for k in range(1, 3):
-                for j in range(nv):
+                for b in range(count[i]):
                     x = 0.0
-                    for l in range(nv):
-                        x += inverse[nv * j + l] * R[3 * i + k, l]
-                    turn += R[3 * i + k, j] * x
+                    for d in range(count[i]):
+                        x += inverse[nv * cols[i, b] + cols[i, d]] * R[3 * i + k, d]
+                    turn += R[3 * i + k, b] * x
             mode[i, SLOW] = 1.0 if s * turn * rub > STIFF * np.hypot(
-                rate(R, 3 * i + 1, v), rate(R, 3 * i + 2, v)) else 0.0
-            for j in range(nv):
-                brake[j] += rub * pull[i, j]
+                rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v)) else 0.0
+            for b in range(count[i]):
+                brake[cols[i, b]] += rub * pull[i, b]
     for j in range(nv):
         x = 0.0
         for k in range(nv):
@@ -235,8 +250,9 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, wre
     units of the tolerances, positive where an event has passed, or NaN without a solution. excess (4 n or nv): of
     closing, coming to rest and leaving a face of each contact, and of the joints; place (nq,): of the last evaluation.
     """
-    kinematics, R, margin, zero = work[1], work[5], work[6], work[7]
+    kinematics, R, margin, zero, wanted = work[1], work[5], work[6], work[7], work[9]
     nv, n = v.shape[0], friction.shape[0]
+    cols, count = contacts[3:]
     a, u, effort, dv, q2 = np.empty((4, nv)), np.empty((4, nv)), np.empty(nv), np.empty(nv), q.copy()
     assign(u[0], v)
     assign(place, q)
@@ -248,16 +264,19 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, wre
                         joint_mode, work, a[k], taken, rests):
             return np.nan
     rk4_end(B, q, part * h, u, a, dv, q2, q1, v1)
-    if not finite(q1, v1) or touching_rows(B, contacts, q1, v1, zero, 0, kinematics, R, margin) >= 0:
+    for i in range(n):
+        wanted[i] = mode[i, SHUT] != 0.0
+    if not finite(q1, v1) or touching_rows(B, contacts, q1, v1, zero, 0, kinematics, R, margin, wanted, STALE) >= 0:
         return np.nan
     largest = -1.0 / GAP
     for i in range(n):
         excess[i], excess[n + i], excess[2 * n + i] = -1.0 / GAP, -1.0 / SLIP, -1.0 / FACE
         if mode[i, ARMED] != 0.0 and margin[i] > 0.0:
-            excess[i] = (-R[3 * i, nv + 1] - TOUCH) / GAP
+            excess[i] = (-R[3 * i, R.shape[1] - 1] - TOUCH) / GAP
         if mode[i, SLIDES] != 0.0:
             wx, wy = way_of(R, i, mode, pull, turns)
-            excess[n + i] = -(wx * rate(R, 3 * i + 1, v1) + wy * rate(R, 3 * i + 2, v1)) / SLIP
+            along, across = rate(R, 3 * i + 1, cols, count, v1), rate(R, 3 * i + 2, cols, count, v1)
+            excess[n + i] = -(wx * along + wy * across) / SLIP
         if mode[i, SHUT] != 0.0 and margin[i] < np.inf:
             excess[2 * n + i] = -margin[i] / FACE
     for j in range(nv):
@@ -270,9 +289,10 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, wre
 @routine
 def settle(B, contacts, q, v, work, taken, rests):
     """Remove drift in place: at contacts that press and stick, and at joints that rest; False without convergence."""
-    kinematics, mass_work, M, inverse, R, margin, zero = work[1:8]
-    nv, n = v.shape[0], margin.shape[0]
-    closed, size, drift = np.zeros(n, np.bool_), 0, 0.0
+    kinematics, mass_work, M, K, R, margin, zero = work[1:8]
+    cols, count = contacts[3:]
+    nv, n, width = v.shape[0], margin.shape[0], R.shape[1] - 2
+    closed, size = np.zeros(n, np.bool_), 0
     for j in range(nv):
         v[j] = 0.0 if rests[j] else v[j]
     for i in range(n):
@@ -280,32 +300,33 @@ def settle(B, contacts, q, v, work, taken, rests):
         size += (3 if taken[i, STICKS] != 0.0 else 1) if closed[i] else 0
     if size == 0:
         return True
-    if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin) >= 0 or not onto(
+    if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin, closed, -np.inf) >= 0 or not onto(
             B, contacts, q, v, zero, closed, kinematics, R, margin, np.empty(nv), q.copy()):
         return False
-    rows, c, lam = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    A, at, w, e, lam = np.zeros((size, width)), np.empty(size, np.int64), np.empty(size), np.zeros(size), np.zeros(size)
+    holds, change = np.ones(size, np.bool_), np.empty(nv)
     r = 0
     for i in range(n):
         for k in range((3 if taken[i, STICKS] != 0.0 else 1) if closed[i] else 0):
-            rows[r], c[r] = 3 * i + k, -rate(R, 3 * i + k, v)
-            drift = max(drift, abs(c[r]))
+            at[r] = i
+            for b in range(count[i]):
+                A[r, b] = R[3 * i + k, b]
             r += 1
-    if drift <= DRIFT:
-        return True
-    mass_matrix_recursion(B, q, 0, mass_work, M, 0)
-    inverse_of_symmetric(M, nv, inverse)
-    X, G = np.zeros((size, nv)), np.empty(size * size)
-    for r in range(size):
-        for m in range(nv):
-            for j in range(nv):
-                X[r, j] += R[rows[r], m] * inverse[nv * m + j]
-        for k in range(r + 1):
-            G[size * r + k] = G[size * k + r] = rate(R, rows[k], X[r])
-    least_squares(G, c, size, np.empty((2, size * size + 2 * size)), lam)
-    product(X, lam, zero)
-    for j in range(nv):
-        v[j] += zero[j]
-        zero[j] = 0.0
+    rows = A, at, cols, count
+    for turn in range(SETTLING):
+        drift = 0.0
+        for r in range(size):
+            w[r] = rate_of(rows, r, v)
+            drift = max(drift, abs(w[r]))
+        if drift <= DRIFT:
+            break
+        if turn == 0:
+            mass_matrix_recursion(B, q, 0, mass_work, M, 0)
+            soft_of(rows, M, e)
+            soften(rows, M, e, holds, K)
+        hold(rows, K, e, holds, w, lam, change)
+        for j in range(nv):
+            v[j] += change[j]
     return True
 
 
@@ -372,16 +393,19 @@ def event_steps(B, C, stops, faces, friction, turns, q, v, efforts, wrench, join
     TAKEN), rests (nv,), place (nq,).
     """
     nv, n = v.shape[0], friction.shape[0]
+    cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
+    width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
+    contacts = C, stops, faces, cols, count
     work = (np.empty(ARTICULATED_SIZE * node_count(B)), np.zeros(SIZE * node_count(B)),
-            np.empty(MASS_SIZE * node_count(B)), np.empty(nv * nv), np.empty(nv * nv), np.empty((3 * n, nv + 2)),
-            np.empty(n), np.zeros(nv), np.zeros(nv, np.bool_))
-    mode, pull, joint_mode = np.empty((n, MODE)), np.empty((n, nv)), np.empty((2, nv))
+            np.empty(MASS_SIZE * node_count(B)), np.empty(nv * nv), np.empty(nv * nv), np.zeros((3 * n, width + 2)),
+            np.empty(n), np.zeros(nv), np.zeros(nv, np.bool_), np.zeros(n, np.bool_), np.empty(nv * nv))
+    mode, pull, joint_mode = np.empty((n, MODE)), np.empty((n, width)), np.empty((2, nv))
     q1, v1, taken1, rests1, place1 = q.copy(), v.copy(), taken.copy(), rests.copy(), place.copy()
     for s in range(steps):
         assign(q1, q)
         assign(v1, v)
         effort = efforts[min(s, efforts.shape[0] - 1)]
-        if not step_in_modes(B, (C, stops, faces), friction, turns, q1, v1, h, effort, joints, wrench, work, mode, pull,
+        if not step_in_modes(B, contacts, friction, turns, q1, v1, h, effort, joints, wrench, work, mode, pull,
                              joint_mode, taken1, rests1, place1) or not finite(q1, v1):
             return s
         assign(q, q1)
