@@ -1,0 +1,88 @@
+"""Random bodies thrown onto a level or inclined floor: energy that contacts add, depth, and forces beyond cones.
+
+Balls and cubes fly exactly, so that contacts alone may change the energy. Surfaces, friction, restitution, steps and
+integrators at random; the energy present is the kinetic one and that of a fall of a metre.
+"""
+import numpy as np
+import pytest
+from support.loose import FLOOR, G, at, ball, box, free
+
+import rbd_ros as rbd
+
+
+def scene(rng, kinds):
+    """Model, contacts, q, v and weight (N) of one to three bodies; single balls touch the floor alone."""
+    bodies, contacts, balls, places = [], [], [], []
+    for i in range(int(rng.integers(1, 4))):
+        options = {"friction": rng.choice([0.0, 0.2, 0.5, 1.5]), "restitution": rng.choice([0.0, 0.3, 1.0])}
+        mass, link = rng.uniform(0.2, 2.0), f"body_{i}"
+        kind = rng.choice(kinds)
+        if kind == "cube":
+            bodies.append(box(mass, (0.2,) * 3))
+            contacts += rbd.box_contacts(FLOOR, link, (0.2,) * 3, **options)
+        else:
+            bodies.append(ball(mass, 0.1))
+            surface = rbd.Sphere(link, 0.1)
+            contacts += [rbd.UnilateralContact(other, surface, **options) for other in [FLOOR, *balls]]
+            balls += [surface] if kind == "ball" else []
+        places.append([0.24 * (i - 1), 0.05 * rng.normal(), 0.18 + 0.1 * rng.random()])
+    angle = float(rng.choice([0.0, 0.3]))
+    model = free(*bodies, gravity=(G * np.sin(angle), 0.0, -G * np.cos(angle)))
+    q = at(*places).reshape(-1, 7)
+    q[:, 3:] = rng.normal(size=(len(q), 4))
+    q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1, keepdims=True)
+    v = rng.normal(size=(len(q), 6)) * [3, 3, 3, 1, 1, 1]
+    return model, contacts, q.ravel(), v.ravel(), G * sum(mass for mass, _ in bodies)
+
+
+def walk(seed, integrator, kinds, steps):
+    """Largest gain of energy in a stretch, relative; depth (m) and excess over the cone, relative to the weight."""
+    rng = np.random.default_rng(seed)
+    model, contacts, q, v, weight = scene(rng, kinds)
+    simulator = rbd.Simulator(model, contacts=contacts, q=q, v=v, integrator=integrator, step=float(rng.choice(steps)))
+    gained = deep = outside = 0.0
+    energy, touched = simulator.energy, False
+    for _ in range(60):
+        simulator.step(n=int(rng.integers(1, 6)))
+        present = rbd.kinetic_energy(model, simulator.q, simulator.v) + weight
+        gained, energy = max(gained, (simulator.energy - energy) / present), simulator.energy
+        for contact, declared in zip(simulator.contacts, contacts, strict=True):
+            push = contact.force @ contact.normal
+            rub = np.linalg.norm(contact.force - push * contact.normal)
+            deep, touched = max(deep, -contact.gap), touched or contact.state != "open"
+            outside = max(outside, (rub - declared.friction * push) / weight, -push / weight)
+    return gained, deep, outside, touched
+
+
+each_count = pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.thorough)])
+MANY, BALLS = ["ball", "cube"], ["single ball"]
+
+
+def judge(count, integrator, kinds, steps, most, excess):
+    """Of so many walks: gains of energy below `most`, relative, forces beyond the cone below `excess` weights."""
+    touched = 0
+    for seed in range(count):
+        gained, deep, outside, touches = walk(seed, integrator, kinds, steps)
+        assert gained < most and deep < 1e-8 and outside < excess, (seed, gained, deep, outside)
+        touched += touches
+    assert touched > 0.1 * count
+
+
+@each_count
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit"])
+def test_balls_on_a_floor_gain_nothing_by_time_stepping(integrator, count):
+    judge(count, integrator, BALLS, [1e-3, 2e-3, 1e-2], 1e-9, 1e-8)
+
+
+@each_count
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit"])
+def test_corners_and_balls_on_balls_gain_no_more_than_their_drift(integrator, count):
+    """Of order 1 while a corner pivots or a curved surface slides; depth and cones as exactly as ever."""
+    judge(count, integrator, MANY, [1e-3, 2e-3], 1e-4, 1e-8)
+
+
+@each_count
+@pytest.mark.parametrize(("kinds", "steps"), [(["ball"], [1e-3, 2e-3]), (MANY, [5e-4, 1e-3])])
+def test_rk4_gains_no_more_than_friction_of_slow_sliding(kinds, steps, count):
+    """Where that turns (`events`), it may exceed its cone, and coming to rest have an error of order 2."""
+    judge(count, "rk4", kinds, steps, 1e-7, 0.05)
