@@ -29,6 +29,7 @@ ROUNDS = 8
 NEWTON = 12
 HALVINGS = 4       # of a Newton step that does not help
 SWEEPS = 30        # Gauss–Seidel sweeps per round
+SOFTEST, SOFTENING, HARDEST = 1.0, 0.3, 1e-9    # shares of the diagonal of softer contacts
 EXACT = 1e-11      # residual tolerance relative to the largest force
 NORMAL, FIRST, SECOND, BOX = 0.0, 1.0, 2.0, 3.0    # values of ROLE; FIRST and SECOND: the two rows of a tangent
 # Of roles (4, r): role; of FIRST the row of SECOND; of both that of their normal; their µ, or the limit of a box.
@@ -80,8 +81,32 @@ def cone_forces_entry(G, c, roles, lam):
 def solve_cones(G, c, roles, nearly, lam):
     """lam (r,), in: a guess, zeros for none; out: λ for G (r, r), c (r,). False if none is found.
 
-    nearly: accepted residual, relative to the largest force, if no exact solution is found.
+    nearly: accepted residual, relative to the largest force, if no exact solution is found. Where the search fails, it
+    follows the solutions of softer contacts, with a share of its diagonal added to G, to the rigid one.
     """
+    if search_cones(G, c, roles, 0.0, lam):
+        return True
+    n = c.shape[0]
+    trial, soft = np.empty(n), G.copy()
+    lam[:] = 0.0
+    share = SOFTEST
+    while share > HARDEST:
+        for i in range(n):
+            soft[i, i] = (1.0 + share) * G[i, i]
+        assign(trial, lam)
+        if search_cones(soft, c, roles, 0.0, trial):
+            assign(lam, trial)
+            assign(trial, lam)
+            if search_cones(G, c, roles, 0.0, trial):
+                assign(lam, trial)
+                return True
+        share *= SOFTENING
+    return search_cones(G, c, roles, nearly, lam)
+
+
+@routine
+def search_cones(G, c, roles, nearly, lam):
+    """`solve_cones` from this guess, then from none."""
     n = c.shape[0]
     rho, y, w, before = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     K, b, space = np.empty(n * n), np.empty(n), np.empty((2, n * n + 2 * n))
