@@ -80,7 +80,7 @@ def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, frictio
     misfit = MISFIT**2 * float(np.sum((rubbing - rubbing.mean())**2))
     variance, k, share = _noise(own, turned[:, :m], parts, outside, freedoms)
     left = columns[:, 0] - columns[:, 1:] @ np.concatenate([k, share])
-    slower = max(filtered, _correlated(left))
+    slower = max(filtered, correlated(left))
     limit = -float(ndtri(rare))
     fewer = float(stdtrit(max(freedoms / slower, 1.0), rare)) / limit
     return EffortFactor(turned[:, :m], parts, own, variance * slower * fewer**2 + misfit, limit)
@@ -130,7 +130,7 @@ def _basis(columns: Array) -> Array:
     return found
 
 
-def _correlated(r: Array) -> float:
+def correlated(r: Array) -> float:
     """Samples per independent sample: peak of the residual's smoothed spectral density over its mean. Unmodelled
     friction repeats with the motion, at the frequencies of the rest of the effort.
     """
