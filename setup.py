@@ -60,6 +60,7 @@ setup(
             "effort_annotator = rbd_executables:effort_annotator",
             "feedforward = rbd_executables:feedforward",
             "flatness = rbd_executables:flatness",
+            "float_check = rbd_executables:float_check",
             "lockstep = rbd_executables:lockstep",
             "motion_planner = rbd_executables:motion_planner",
             "mujoco_plant = rbd_executables:mujoco_plant",

@@ -215,6 +215,18 @@ def test_flatness_publishes_the_derivatives_of_the_torque(launch):
     flatness.end()
 
 
+def test_float_check_offers_its_test(launch):
+    from std_srvs.srv import Trigger
+
+    check = launch("float.launch.py", f"params_file:={CHECKOUT / 'config/float_check.yaml'}", "namespace:=arm",
+                   "robot_description:=/robot/description", "joint_states:=/robot/joint_states")
+    follow_motion(check)    # describes the robot
+    check.wait_for_active("/arm/float_check", repeat=check.at_rest("/robot/joint_states", MODEL.joint_names, Q))
+    assert ("/arm/float_check/start", [f"std_srvs/srv/{Trigger.__name__}"]) in (
+        check.node.get_service_names_and_types())
+    check.end()
+
+
 def test_flatness_drives_the_motors_of_elastic_joints(launch):
     from sensor_msgs.msg import JointState
 

@@ -16,12 +16,15 @@ from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
 from rbd_ros.core.model.payload import payload, with_payloads
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from rbd_ros.runtime.control.following import FollowingController
+from rbd_ros.runtime.control.float_check import FLOAT_TABLE, FloatCheck, FloatSettings
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.robot import load_model
 from rbd_ros.runtime.world.odometry import Odometry
 
 PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettings, FeedforwardController, 0.01),
-                            "flatness": (FLATNESS_TABLE, FlatnessSettings, FlatnessController, 0.1)}
+                            "flatness": (FLATNESS_TABLE, FlatnessSettings, FlatnessController, 0.1),
+                            "float_check": (FLOAT_TABLE, FloatSettings, FloatCheck, 0.0)}
 PULL = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -5.0])
 FALLBACK = np.array([7.0, 8.0])
 LOAD = {"payload.body": "lower", "payload.mass": 2.0, "payload.com": [0.1, 0.0, 0.05],
@@ -42,7 +45,9 @@ class Arm:
         self.made.activate(0.0)
 
     def refer(self, acceleration: Any = A_REF) -> None:
-        assert self.made.on_reference(self.now, 0, self.names, Q_REF[self.at], V_REF[self.at], acceleration[self.at])
+        """A reference, if the program follows any."""
+        assert not isinstance(self.made, FollowingController) or self.made.on_reference(
+            self.now, 0, self.names, Q_REF[self.at], V_REF[self.at], acceleration[self.at])
 
     def answer(self, q: Any = Q, v: Any = V, effort: Any = ()) -> Any:
         """The answer to a joint state."""

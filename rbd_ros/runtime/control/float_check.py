@@ -55,7 +55,7 @@ class FloatSettings(TorqueSettings):
                                        "be free. Empty: the pose in which the test is started.")
     joints_tested: tuple[str, ...] = parameter((), "Joints that are released, in this order; empty: all.",
                                                name="tested_joints")
-    window: Array = parameter((math.radians(2.0),), "Largest accepted drift of a released joint, rad or m; where it "
+    window: Array = parameter((0.035,), "Largest accepted drift of a released joint, rad or m; where it "
                               "is left, the gains return at once.", lower=1e-4, upper=1.0)
     fastest: Array = parameter((0.2,), "Speed at which the gains of a released joint return at once, rad/s or m/s.",
                                lower=1e-3)

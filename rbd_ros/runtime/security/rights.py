@@ -92,8 +92,7 @@ ADAPTERS: dict[str, Callable[[Values], Rights]] = {
 
 
 def _torque(values: Values) -> Rights:
-    granted = MODEL | rights(publish=["~/effort"], subscribe=["joint_states", *REFERENCES, *SURROUNDINGS, STOP],
-                           reply=["~/reset"])
+    granted = MODEL | rights(publish=["~/effort"], subscribe=["joint_states", STOP], reply=["~/reset"])
     for adapter in _many(values, "adapters"):
         if adapter not in ADAPTERS:
             raise unknown_name("adapter", adapter, ADAPTERS)
@@ -102,13 +101,17 @@ def _torque(values: Values) -> Rights:
     return granted | (rights(request=[f"{manager}/switch_controller"]) if manager else Rights())
 
 
+def _following(values: Values) -> Rights:
+    return _torque(values) | rights(subscribe=[*REFERENCES, *SURROUNDINGS])
+
+
 def _feedforward(values: Values) -> Rights:
-    return _torque(values) | rights(publish=_sensors(values), subscribe=_topic(values, "odometry"))
+    return _following(values) | rights(publish=_sensors(values), subscribe=_topic(values, "odometry"))
 
 
 def _flatness(values: Values) -> Rights:
     elastic = rights(publish=["~/motor_reference", "~/motor_effort", "~/motor_commands"], subscribe=["motor_states"])
-    return _torque(values) | (elastic if values.get("actuation_file") else Rights())
+    return _following(values) | (elastic if values.get("actuation_file") else Rights())
 
 
 def _exerted(values: Values) -> list[str]:
@@ -160,6 +163,7 @@ def _observer(values: Values) -> Rights:
 TABLE: dict[str, Callable[[Values], Rights]] = {
     "feedforward": _feedforward,
     "flatness": _flatness,
+    "float_check": lambda values: _torque(values) | rights(publish=["~/result"], reply=["~/start"]),
     "effort_annotator": lambda values: MODEL | rights(publish=["~/joint_trajectory"],
                                                       subscribe=["~/joint_trajectory_in"]),
     "motion_planner": lambda values: MODEL | rights(subscribe=["joint_states"], reply=["~/plan_motion"],

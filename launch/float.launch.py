@@ -1,0 +1,33 @@
+"""Starts node float_check for a robot whose driver, controllers and robot_state_publisher already run.
+
+    ros2 launch rbd_ros float.launch.py params_file:=my_arm.yaml joint_states:=arm/joint_states
+    ros2 service call /float_check/start std_srvs/srv/Trigger
+"""
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+from launch import LaunchDescription
+from rbd_ros.nodes.base.launching import config, declare, secured, topic, typed
+
+
+def arg_params_file():
+    return DeclareLaunchArgument(
+        "params_file", description="YAML file of the node's parameters; config/float_check.yaml lists all of them.",
+        default_value=config("float_check.yaml"))
+
+
+def node_float_check(context):
+    return [Node(
+        package="rbd_ros", executable="float_check", name="float_check", namespace=LaunchConfiguration("namespace"),
+        output="screen", parameters=[LaunchConfiguration("params_file"), typed("autostart", bool),
+                                     typed("use_sim_time", bool)],
+        remappings=[topic("joint_states"), topic("robot_description")],
+        **secured(context, "float_check", "security", "keystore", "enclave"))]
+
+
+def generate_launch_description():
+    return LaunchDescription([
+        arg_params_file(), *declare("namespace", "joint_states", "robot_description", "autostart", "use_sim_time",
+                                    "security", "keystore", "enclave"),
+        OpaqueFunction(function=node_float_check)])
