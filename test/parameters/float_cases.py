@@ -104,8 +104,8 @@ def catches(values: Values, q: float = 0.0, v: float = 0.0) -> bool:
     """Whether the gains of a released joint return at this distance and speed."""
     made = Float({**QUICK, **values})
     made.until_released()
-    made.tick(Q + [q, 0.0], np.array([v, 0.0]))
-    made.tick(Q + [q, 0.0], np.array([v, 0.0]))
+    made.tick(Q + np.array([q, 0.0]), np.array([v, 0.0]))
+    made.tick(Q + np.array([q, 0.0]), np.array([v, 0.0]))
     return not made.released
 
 
@@ -143,15 +143,15 @@ def reference_of_sweep(values: Values) -> float:
 def aborted(values: Values) -> bool:
     """By a joint that is 0.05 rad from where it is held."""
     made = Float({**QUICK, **values})
-    made.tick(Q + [0.0, 0.05])
-    made.tick(Q + [0.0, 0.05])
+    made.tick(Q + np.array([0.0, 0.05]))
+    made.tick(Q + np.array([0.0, 0.05]))
     report = made.made.take_report()
     return report is not None and "tolerance" in report.aborted
 
 
 def judged(values: Values) -> str:
     """A joint that drifts by 0.02 rad."""
-    return str(Float({**QUICK, **values}).report(Q + [0.02, 0.0]).joints[0].verdict)
+    return str(Float({**QUICK, **values}).report(Q + np.array([0.02, 0.0])).joints[0].verdict)
 
 
 def cases() -> dict[str, Case]:

@@ -10,7 +10,8 @@ from rbd_ros.runtime.parameters import Table
 pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
 pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
 
-CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "float_check": "FloatCheckNode", "effort_annotator": "EffortAnnotatorNode",
+CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "float_check": "FloatCheckNode",
+           "effort_annotator": "EffortAnnotatorNode",
            "dynamics_server": "DynamicsServerNode", "simulator": "SimulatorNode", "mujoco_plant": "MujocoPlantNode",
            "lockstep": "LockstepNode", "residual": "ResidualNode", "observer": "ObserverNode",
            "motion_planner": "MotionPlannerNode"}

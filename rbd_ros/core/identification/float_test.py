@@ -26,6 +26,7 @@ from .torque_errors import JointTorques, MissingLoad, TorqueError, cause, load_c
 Array = NDArray[np.float64]
 WINDOW = math.radians(2.0)    # rad or m
 TIME = 2.0                    # s
+SMOOTHING = 1e-3              # rad/s or m/s, of dry friction: below `REST`, where joints stick
 FEWEST = 20                   # rows in each direction of motion
 
 
@@ -148,7 +149,7 @@ def float_test(model: RobotModel, recording: Recording, *, gains: ArrayLike | di
     if isinstance(gains, str):
         raise RbdError(f"gains: expected numbers or names → numbers, got {shown(gains)}")
     factors, _ = checked_gains(model, gains, None)
-    prepared = prepare(model, recording, cutoff)
+    prepared = prepare(model, recording, cutoff, smoothing=SMOOTHING)
     q, g, table, usable = _rows(model, prepared, factors, slowest)
     joints: list[JointTorques | None] = []
     for j in range(model.nv):
