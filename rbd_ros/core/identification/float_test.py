@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 WINDOW = math.radians(2.0)    # rad or m
 TIME = 2.0                    # s
 SMOOTHING = 1e-3              # rad/s or m/s, of dry friction: below `REST`, where joints stick
+INERTIA = 0.1                 # uncertainty of the mass matrix, relative, with its change along the drift
 FEWEST = 20                   # rows in each direction of motion
 
 
@@ -211,10 +212,10 @@ def _judged(model: RobotModel, j: int, q: Array, g: Array, inertia: Array, error
     share = error.factor if error.factor > 0.0 else 1.0
     drifts = [drift(-e, level, damping, share * M, time) for e, M in zip(missing, inertia, strict=True)]
     i = int(np.argmax(np.abs(drifts))) if any(drifts) else int(np.argmax(np.abs(missing) + half))
-    around = share + np.array([-1.0, 1.0]) * min(error.factor_half_width, 0.5 * share) * (error.kind != "none")
+    around = share * inertia[i] * (1.0 + INERTIA * np.array([-1.0, 1.0]))
     low, high = drift_interval(-float(missing[i]), float(half[i]), (level - level_half, level + level_half),
                                (damping - damping_half, damping + damping_half),
-                               (around[0] * inertia[i], around[1] * inertia[i]), time)
+                               (around[0], around[1]), time)
     moved, advice = drifts[i], cause(name, error)
     if abs(moved) > window and low * high > 0.0:
         verdict = "climbs" if moved * g[i] > 0.0 else "sinks"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.dynamics.mass_matrix import mass_matrix
-from ...core.identification.float_test import drift, drift_interval
+from ...core.identification.float_test import INERTIA, drift, drift_interval
 from ...core.identification.torque_errors import (
     JointTorques, MissingLoad, TorqueError, cause, load_cause, missing_load, torque_error,
 )
@@ -172,7 +172,7 @@ def _judged(model: RobotModel, seen: Released, error: TorqueError | None, window
         predicted = drift(-missing, seen.sweep.level, damping, share * inertia, seen.time + 0.5 * seen.fade)
         ends = [end for time in (seen.time, seen.time + seen.fade) for end in drift_interval(
             -missing, half, (least, most), (0.5 * damping, 1.5 * damping),
-            (0.9 * share * inertia, 1.1 * share * inertia), time)]
+            ((1.0 - INERTIA) * share * inertia, (1.0 + INERTIA) * share * inertia), time)]
         low, high = min(ends), max(ends)
     limit = float(window[j])
     if uncertainty[j] >= 0.0:
