@@ -139,7 +139,7 @@ def float_test(model: RobotModel, recording: Recording, *, gains: ArrayLike | di
         >>> q = 0.5 * np.sin(np.outer(t, [0.6, 0.9]))
         >>> v, a = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)
         >>> tau = rbd.inverse_dynamics(model, q, v, a) + 0.5 * np.tanh(v / 0.01)
-        >>> rbd.float_test(model, rbd.Recording(t, q, tau=tau * [1.0, 0.8]))
+        >>> rbd.float_test(model, rbd.Recording(t, q, tau=tau * [1.0, 0.7]))
         FloatTest of 'two_link': elbow climbs
     """
     limits = _window(window, model)
