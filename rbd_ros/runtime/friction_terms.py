@@ -66,9 +66,14 @@ def friction_rows(what: str, smoothing: float = 0.01, where: str = "", beware: s
         Parameter("friction.damping", "bool", True, f"{what} viscous friction (<dynamics damping>){where}."),
         Parameter("friction.coulomb", "bool", True, f"{what} Coulomb friction (<dynamics friction>)"
                   f"{', likewise' if where else ''}."),
-        Parameter("friction.smoothing", "number", smoothing, "Velocity s in tanh(v/s), which replaces the sign of v; "
-                  f"rad/s or m/s.{beware}", lower=1e-6, upper=100.0),
+        smoothing_row(smoothing, beware),
     )
+
+
+def smoothing_row(smoothing: float = 0.01, beware: str = "") -> Parameter:
+    """The row of `FrictionTerms.smoothing`."""
+    return Parameter("friction.smoothing", "number", smoothing, "Velocity s in tanh(v/s), which replaces the sign of "
+                     f"v; rad/s or m/s.{beware}", lower=1e-6, upper=100.0)
 
 
 def drive_friction_rows() -> Table:

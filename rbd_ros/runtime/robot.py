@@ -56,15 +56,16 @@ def joints_row(lists: str) -> Parameter:
 
 def joint_order(names: tuple[str, ...], model: RobotModel) -> tuple[tuple[str, ...], NDArray[np.intp],
                                                                      NDArray[np.intp]]:
-    """The joint names; the permutation from model order to their order; and its inverse."""
-    names = names or model.joint_names
+    """The joint names, without a floating base; the permutation from model order to their order; and its inverse."""
+    joints = model.joint_names[1:] if model.description.root == "floating" else model.joint_names
+    names = names or joints
     for name in names:
-        if name not in model.joint_names:
-            raise unknown_name("joint in parameter 'joints':", name, model.joint_names)
-    if sorted(names) != sorted(model.joint_names):
-        raise RbdError(f"parameter 'joints' must list every joint once: {', '.join(model.joint_names)}; "
+        if name not in joints:
+            raise unknown_name("joint in parameter 'joints':", name, joints)
+    if sorted(names) != sorted(joints):
+        raise RbdError(f"parameter 'joints' must list every joint once: {', '.join(joints)}; "
                        f"got {', '.join(names)}. Joints that do not move belong in 'locked.joints'.")
-    output = np.array([model.joint_names.index(name) for name in names], dtype=np.intp)
+    output = np.array([joints.index(name) for name in names], dtype=np.intp)
     return tuple(names), output, np.argsort(output)
 
 

@@ -156,6 +156,10 @@ def base(values: Values) -> Any:
 
 
 def server_cases() -> dict[str, Case]:
+    def rubbing(value: Any, changes: Any, given: Values | None = None) -> Case:
+        return Case(value, served, changes, {"friction": True, **(given or {})})
+
+    t, carried = np.tanh(V / 0.01), rbd.inverse_dynamics(arm(), Q, V, A_REF)
     return {
         **model_cases(served, Q, V, A_REF, 1.0, np.zeros(2)),
         "joints": Case(NAMES[::-1], rotors, np.array([0.2, 0.1]), {"rotor_inertia": [0.1, 0.2]}),
@@ -165,6 +169,9 @@ def server_cases() -> dict[str, Case]:
         "friction": Case(True, served, lambda was: was + rbd.friction_effort(arm(), V)),
         "friction.smoothing": Case(0.5, served, lambda was: was + rbd.friction_effort(arm(), V, 0.5)
                                    - rbd.friction_effort(arm(), V), {"friction": True}),
+        "friction.asymmetry": rubbing([0.05, 0.0], lambda was: was + [0.05, 0.0] * t**2),
+        "friction.viscous_asymmetry": rubbing([0.05, 0.0], lambda was: was + [0.05, 0.0] * V * t),
+        "friction.load": rubbing([0.1, 0.2], lambda was: was + [0.1, 0.2] * np.hypot(carried, 0.1) * t),
         "odometry": Case("odom", based, np.array([1.0, 2.0, 3.0, 0.0, 0.0, 1.0, 0.0, *Q, *(0.1 * np.arange(1, 7)), *V]),
                          {"root": "floating"}),
         "odometry_timeout": Case(0.305, based_for, 0.31, {"odometry": "odom", "root": "floating"}),

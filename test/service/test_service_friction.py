@@ -1,6 +1,8 @@
 """What the field `friction` of requests and the parameter of that name mean: the library's dynamics with friction."""
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from support import service_requests as req
@@ -32,6 +34,33 @@ EXPECTED = {
     "trajectory": lambda law: [rbd.inverse_dynamics(ROUGH, *(point[key] for key in (
         "position", "velocity", "acceleration")), friction=law) for point in req.TRAJECTORY_GOOD["points"]],
 }
+
+
+def test_friction_of_drives():
+    """In the order of parameter `joints`; none of a floating base."""
+    given = {"asymmetry": RNG.uniform(-0.1, 0.1, 5), "viscous_asymmetry": RNG.uniform(-0.1, 0.1, 5),
+             "load": RNG.uniform(0.1, 0.5, 5)}
+    values = {f"friction__{name}": list(value[::-1]) for name, value in given.items()}
+    values |= {"friction": True, "friction__smoothing": SMOOTHING, "joints": list(NAMES[::-1])}
+    law = rbd.joint_friction(ROUGH, SMOOTHING, **given)
+    made = service(ROUGH, constraints_file="five_bar", **values)
+    for kind in RUBS:
+        np.testing.assert_allclose(flat(numbers(kind, ask(made, kind, SERVICES[kind][0]))), flat(EXPECTED[kind](law)),
+                                   rtol=1e-9, atol=1e-9)
+    floating = rbd.RobotModel.from_description(dataclasses.replace(ROUGH.description, root="floating"))
+    damping, friction = np.concatenate([np.zeros((2, 6)), [ROUGH.damping, ROUGH.friction]], axis=1)
+    floating = floating.with_(damping=damping, friction=friction)
+    law = rbd.Friction(damping, friction, smoothing=SMOOTHING, **{
+        name: np.concatenate([np.zeros(6), value]) for name, value in given.items()})
+    q, (v, a) = floating.random_configuration(1), RNG.normal(size=(2, 11))
+    made = service(floating, **values)
+    np.testing.assert_allclose(rbd.inverse_dynamics(floating, q, v, a, friction=made._friction(1)),
+                               law.add(v, rbd.inverse_dynamics(floating, q, v, a)), rtol=1e-9)
+
+
+def test_friction_that_would_drive_is_refused():
+    with pytest.raises(rbd.RbdError, match=r"friction\.asymmetry must not be larger"):
+        service(ROUGH, friction__asymmetry=[5.0])
 
 
 def flat(arrays):

@@ -13,7 +13,7 @@ from ...core.dynamics.bodies.joint_wrenches import joint_wrenches
 from ...core.dynamics.coriolis import coriolis_matrix
 from ...core.dynamics.energy import kinetic_energy, potential_energy
 from ...core.dynamics.forward import forward_dynamics
-from ...core.dynamics.friction import Friction, joint_friction
+from ...core.dynamics.friction import Friction
 from ...core.dynamics.hybrid import hybrid_dynamics
 from ...core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from ...core.dynamics.mass_matrix import mass_matrix
@@ -240,7 +240,7 @@ class DynamicsService:
         """The friction law for the value `wanted` of a request's field `friction`."""
         check_mode(wanted, FRICTION, "friction")
         counts = self.settings.friction if wanted == AS_CONFIGURED else wanted == WITH_FRICTION
-        return joint_friction(self.robot.model, self.settings.smoothing) if counts else None
+        return self.settings.friction_terms.law(self.robot.model) if counts else None
 
     def _checked(self, result: Result) -> Result:
         return checked(result, self.coordinates.names)

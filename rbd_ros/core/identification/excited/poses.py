@@ -19,6 +19,7 @@ from ...dynamics.inverse import inverse_dynamics
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
+from ...model.state import not_a_model
 from ...motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from ...motion.places.plane_limit import PlaneLimit, Planes
 from ...motion.rest_to_rest import PEAK_SPEED, RestToRestMotion
@@ -81,6 +82,8 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
     if isinstance(count, bool) or not isinstance(count, int) or not FEWEST <= count <= MOST:
         raise RbdError(f"count must be an integer from {FEWEST} to {MOST}, got {shown(count)}")
     fastest = positive(speed, "speed", "speed")
+    if not hasattr(model, "_block"):
+        raise not_a_model(model)
     if not model.nv or model.nq != model.nv or model._quaternions:
         raise RbdError("excitation_poses: expected a model with joints, each position of which is a number of its own")
     tell = progress or (lambda line: None)
