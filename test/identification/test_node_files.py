@@ -11,10 +11,13 @@ from support.recordings import periodic, perturbed, record
 from support.robots import urdf_paths
 
 import rbd_ros as rbd
+from rbd_ros.cli.main import main
 from rbd_ros.core.dynamics.friction import Friction
 from rbd_ros.core.identification.written.node_files import actuation_text, parameters_text, ur_friction_text
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
+from rbd_ros.runtime.friction_terms import FrictionTerms
 from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.robot import joint_order
 from rbd_ros.runtime.plant.simulator_settings import SIMULATOR_TABLE
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
@@ -44,6 +47,23 @@ def test_drives_add_to_the_description_what_it_cannot_say():
     np.testing.assert_allclose(drives.inertia, MODEL.armature, rtol=1e-7)
     plain = Friction(MODEL.damping, MODEL.friction, MODEL.friction, 1.0, 0.01)
     assert "breakaway:" not in actuation_text(MODEL, plain)
+
+
+@pytest.mark.parametrize("more", [{"load": np.array([0.2, 0.1])}, {"asymmetry": np.array([0.05, -0.02])},
+                                  {"viscous_asymmetry": np.array([0.02, 0.0]), "load": np.array([0.0, 0.3])}])
+def test_drives_and_parameters_together_are_the_law(more):
+    """Of node flatness: the motors' friction, of the drives, on top of that of the joints, of parameters."""
+    law = dataclasses.replace(LAW, **more)
+    text = actuation_text(MODEL, law)
+    assert "--parameters" in text and "--parameters" not in actuation_text(MODEL, LAW)
+    common = yaml.safe_load(parameters_text(MODEL, law))["/**"]["ros__parameters"]
+    values = validate(FEEDFORWARD_TABLE, common)
+    joints = FrictionTerms.from_values(values, joint_order(values["joints"], MODEL)[2]).law(MODEL)
+    motors = rbd.load_actuation(text, MODEL).friction
+    rng = np.random.default_rng(0)
+    v, tau = rng.normal(size=(50, 2)), 20.0 * rng.normal(size=(50, 2))
+    carried = joints.add(v, tau)
+    np.testing.assert_allclose(motors.add(v, carried), law.add(v, tau), rtol=1e-6)
 
 
 def test_a_ur_is_told_to_compensate_nothing_that_the_model_does():
@@ -81,3 +101,8 @@ def test_the_methods_write_them(tmp_path):
         found.write_ur_friction(tmp_path / "ur.yaml")
     with pytest.raises(rbd.RbdError, match="cannot write"):
         found.write_actuation(tmp_path / "no" / "drives.yaml")
+
+
+def test_drives_without_parameters_are_refused_before_the_fit(capsys):
+    assert main(["identify", "two_link", "none.csv", "--drives", "--actuation", "drives.yaml"]) != 0
+    assert "give --parameters" in capsys.readouterr().err

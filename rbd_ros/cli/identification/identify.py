@@ -88,6 +88,9 @@ def run(namespace: argparse.Namespace) -> int:
     stiffness = _stiffness(namespace.stiffness, model)
     if stiffness is not None and motion is None:
         raise RbdError("--stiffness: give the motion, too: --expect MOTION")
+    if namespace.drives and namespace.actuation and not namespace.parameters:
+        raise RbdError("--actuation with --drives: give --parameters NODES.yaml, too, which has friction by direction "
+                       "and by load")
     constraints = constraints_from(namespace.constraints, model) if namespace.constraints else None
     options = {"topic": namespace.topic, "effort_topic": namespace.effort_topic}
     recording = Recording.load(namespace.recording, **options)

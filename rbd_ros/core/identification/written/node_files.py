@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 UR_JOINTS = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint",
              "wrist_3_joint")
 UR_SCALES = {"viscous_scale": (0.9, 0.9, 0.8, 0.9, 0.9, 0.9), "coulomb_scale": (0.8, 0.8, 0.7, 0.8, 0.8, 0.8)}
+DIRECTION_AND_LOAD = ("asymmetry", "viscous_asymmetry", "load")
 UR_SERVICE = "friction_model_controller/set_friction_model_parameters"
 
 
@@ -33,7 +34,7 @@ def parameters_text(model: RobotModel, friction: Friction) -> str:
             f"    rotor_inertia: {_list(model.armature)}    # kg m² or kg, behind the gear\n"
             f"    friction.smoothing: {_number(friction.smoothing)}    # rad/s or m/s\n" + "".join(
                 f"    friction.{name}: {_list(getattr(friction, name) * np.ones(model.nv))}\n"
-                for name in ("asymmetry", "viscous_asymmetry", "load") if np.any(getattr(friction, name))) +
+                for name in DIRECTION_AND_LOAD if np.any(getattr(friction, name))) +
             "/**/simulator:\n  ros__parameters:\n"
             f"    friction.damping: {_list(model.damping)}    # N m s/rad or N s/m\n"
             f"    friction.coulomb: {_list(model.friction)}    # N m or N\n")
@@ -41,13 +42,18 @@ def parameters_text(model: RobotModel, friction: Friction) -> str:
 
 def actuation_text(model: RobotModel, friction: Friction) -> str:
     """Drives (`actuation_file`) for the description by `write_urdf`: rotors, and friction near rest above the Coulomb
-    friction in `<dynamics>`.
+    friction in `<dynamics>`. Friction by direction and by load is that of joints, in `parameters_text` alone: a motor
+    with a load share would count that of `<dynamics>` to its load.
     """
     _check_joints(model)
     height, velocity = _height(model, friction), friction.stribeck_velocity * np.ones(model.nv)
     lines = [f"# Identified: drives of {model.name}, for parameter actuation_file of nodes flatness and simulator,",
              "# with the description that was written with this file: damping and Coulomb friction are in its",
              "# <dynamics>, and breakaway is what comes on top of them near rest. All numbers are behind the gear.",
+             *(("# Friction by direction and by load was found, too: it is in the parameters (rbd identify",
+                "# --parameters), friction.asymmetry, .viscous_asymmetry and .load, which node flatness needs",
+                "# beside this file. Node simulator has it without actuation_file alone.")
+               if any(np.any(getattr(friction, name)) for name in DIRECTION_AND_LOAD) else ()),
              "actuation:"]
     for j, name in enumerate(model.joint_names):
         breakaway = (f", breakaway: {_number(height[j])}, stribeck_velocity: {_number(velocity[j])}, "
