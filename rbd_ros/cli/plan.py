@@ -13,7 +13,7 @@ import numpy as np
 from ..core.errors import RbdError, unknown_name
 from ..core.lie.so3 import from_rpy
 from ..core.model.robot_model import RobotModel
-from ..core.motion.optimal.checked import WEIGHED
+from ..core.motion.optimal.arguments import WEIGHED
 from ..core.motion.optimization import STARTS
 from ..core.motion.places.body_goal import BodyGoal
 from ..runtime.planning.motion_planner import MotionPlanner

@@ -8,7 +8,7 @@ import pytest
 
 import rbd_ros as rbd
 from benchmark.motion import problems
-from rbd_ros.core.motion.optimal.asked import asked
+from rbd_ros.core.motion.optimal.checked_task import checked_task
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.interior_point.search import GAP, solve
 from rbd_ros.core.motion.optimal.nodes import Nodes
@@ -28,7 +28,7 @@ def compiled():
 
 def on_nodes(case):
     q0, q1, T = case
-    task = asked(IIWA, q0, q1, T, "effort", None, (), None, 0.01, 5, 20)
+    task = checked_task(IIWA, q0, q1, T, "effort", None, (), None, 0.01, 5, 20)
     problem = Problem(task, Nodes.of(task.basis, 100, 3))
     x = problem.unknowns(minimum_jerk(task, T), T)
     problem.unit = problem.values(x).cost

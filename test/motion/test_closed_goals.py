@@ -6,7 +6,7 @@ import pytest
 from test_closed_motion import MOTORS, mechanism
 
 import rbd_ros as rbd
-from rbd_ros.core.motion.optimal.asked import asked
+from rbd_ros.core.motion.optimal.checked_task import checked_task
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.problem import Problem
@@ -79,7 +79,7 @@ def test_no_other_posture_at_the_pose_is_cheaper():
 def test_equations_have_the_slopes_of_closing_the_loops_anew(name, oriented):
     model, constraints, q0, q1 = mechanism(name)
     ends = pose_of(name, q0, oriented), pose_of(name, q1, oriented)
-    task = asked(model, *ends, 1.0, "effort", None, (), None, 0.05, 5, 12, constraints, MOTORS[name], "effort")
+    task = checked_task(model, *ends, 1.0, "effort", None, (), None, 0.05, 5, 12, constraints, MOTORS[name], "effort")
     problem = Problem(task, Nodes.of(task.basis, 14, task.orders, np.array([0.0, 1.0])), 2.0)
     x = problem.unknowns(minimum_jerk(task, 1.0), 1.0)
     x = x + 0.02 * np.random.default_rng(3).normal(size=len(x))

@@ -16,7 +16,7 @@ from support.lagrangians import summed
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.friction import Friction
 from rbd_ros.core.motion.closed.closed_chain import closed_chain
-from rbd_ros.core.motion.optimal.asked import asked, check_way
+from rbd_ros.core.motion.optimal.checked_task import checked_task, check_first_guess
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.problem import Problem
@@ -46,7 +46,7 @@ def mechanism(name):
 
 def problem_of(name, motors, rule, objective, duration=1.0, wrenches=None):
     model, constraints, q0, q1 = mechanism(name)
-    task = asked(model, q0, q1, duration, objective, None, (), wrenches, 0.05, 5, 12, constraints, motors, rule)
+    task = checked_task(model, q0, q1, duration, objective, None, (), wrenches, 0.05, 5, 12, constraints, motors, rule)
     problem = Problem(task, Nodes.of(task.basis, 14, task.orders), 2.0)
     x = problem.unknowns(minimum_jerk(task, 1.0), 1.0)
     rng = np.random.default_rng(4)
@@ -192,7 +192,7 @@ def test_the_optimum_is_that_of_an_independent_solver():
     """SLSQP on the five-bar, differences for gradients, efforts of `constrained_inverse_dynamics`, its own nodes."""
     model, constraints, q0, q1 = mechanism("five_bar")
     motors, K = REDUNDANT["five_bar"], 10
-    task = asked(model, q0, q1, 1.0, "effort", None, (), None, 0.05, 5, K, constraints, motors, "effort")
+    task = checked_task(model, q0, q1, 1.0, "effort", None, (), None, 0.05, 5, K, constraints, motors, "effort")
     chain = task.chain
     own = chain.own
     mask = np.isin(np.arange(model.nv), chain.actuated)
@@ -284,6 +284,7 @@ def test_rates_that_open_loops_and_goals_of_another_assembly_are_refused():
     other = q1 + 2.0 * np.pi * np.eye(5)[model.velocity_names.index("right_elbow")]
     with pytest.raises(rbd.RbdError, match="another posture"):
         rbd.optimize_motion(model, q0, other, 1.0, **keep)
-    task = asked(model, q0, q1, 1.0, "effort", None, (), None, 0.05, 5, 12, constraints, MOTORS["five_bar"], "effort")
+    task = checked_task(model, q0, q1, 1.0, "effort", None, (), None, 0.05, 5, 12, constraints, MOTORS["five_bar"],
+                        "effort")
     with pytest.raises(rbd.RbdError, match=r"cannot be closed at 0\.\d+ of the duration"):
-        check_way(task, np.linspace(task.start[0], task.start[0] + [-1.6, 1.6], 50))
+        check_first_guess(task, np.linspace(task.start[0], task.start[0] + [-1.6, 1.6], 50))

@@ -9,7 +9,7 @@ from test_closed_goals import EIGHTH
 from test_closed_motion import MOTORS, REDUNDANT, complex_columns, mechanism
 
 import rbd_ros as rbd
-from rbd_ros.core.motion.optimal.asked import asked
+from rbd_ros.core.motion.optimal.checked_task import checked_task
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.problem import Problem
@@ -32,8 +32,8 @@ def made(name, motors, rule="effort", coulomb=0.0, free=True, springs=False, cou
     model, constraints, q0, q1 = mechanism(name)
     model = model.with_(friction=np.where(model.velocity_limit < np.inf, coulomb, 0.0))
     limits = rbd.MotionLimits(effort_rate=300.0, motor_velocity=5.0 if springs else None)
-    task = asked(model, q0, q1, (0.5, 4.0) if free else 1.0, WEIGHTS, limits, (), None, 0.05, 5, 12, constraints,
-                 motors, rule, actuation=springs_of(model, motors) if springs else None)
+    task = checked_task(model, q0, q1, (0.5, 4.0) if free else 1.0, WEIGHTS, limits, (), None, 0.05, 5, 12, constraints,
+                        motors, rule, actuation=springs_of(model, motors) if springs else None)
     problem = Problem(task, Nodes.of(task.basis, count, task.orders), 2.0)
     x = problem.unknowns(minimum_jerk(task, 1.0), 1.0)
     step = {"stewart": 0.0025, "delta": 0.01}.get(name, 0.02)
@@ -91,8 +91,8 @@ def test_gradients_are_those_of_complex_efforts(name, motors, rule, coulomb, spr
     ("delta", MOTORS["delta"], "effort")])
 def test_newtons_matrix_is_the_derivative_of_the_gradient(name, motors, rule):
     model, constraints, q0, q1 = mechanism(name)
-    task = asked(model, q0, q1, 1.0, {"effort": 1.0, "power": 0.2, "velocity": 0.1}, None, (), None, 0.05, 5, 10,
-                 constraints, motors, rule)
+    task = checked_task(model, q0, q1, 1.0, {"effort": 1.0, "power": 0.2, "velocity": 0.1}, None, (), None, 0.05, 5, 10,
+                        constraints, motors, rule)
     problem = Problem(task, Nodes.of(task.basis, 12, task.orders), 2.0)
     x = problem.unknowns(minimum_jerk(task, 1.0), 1.0)
     x = x + 0.02 * np.random.default_rng(4).normal(size=len(x))

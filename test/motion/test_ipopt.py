@@ -9,7 +9,7 @@ import pytest
 
 import rbd_ros as rbd
 from benchmark.motion import problems
-from rbd_ros.core.motion.optimal.asked import asked
+from rbd_ros.core.motion.optimal.checked_task import checked_task
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.interior_point.search import solve
 from rbd_ros.core.motion.optimal.nodes import Nodes
@@ -23,7 +23,7 @@ PEER_FINDS_ANOTHER_MINIMUM = {1}
 
 @cache
 def nodes():
-    task = asked(IIWA, *CASES[0], "effort", None, (), None, 0.01, 5, 20)
+    task = checked_task(IIWA, *CASES[0], "effort", None, (), None, 0.01, 5, 20)
     return Nodes.of(task.basis, 100, 3)
 
 
@@ -38,7 +38,7 @@ def peer():
 def test_the_optimum_is_ipopts(case):
     """On the same nodes; `python -m benchmark motion_peers` compares whole motions, 50 of them, on nodes of Ipopt's."""
     q0, q1, T = CASES[case]
-    task = asked(IIWA, q0, q1, T, "effort", None, (), None, 0.01, 5, 20)
+    task = checked_task(IIWA, q0, q1, T, "effort", None, (), None, 0.01, 5, 20)
     problem, first = Problem(task, nodes()), minimum_jerk(task, T)
     x = problem.unknowns(first, T)
     problem.unit = problem.values(x).cost

@@ -37,7 +37,7 @@ def test_to_stay_and_to_move_a_little_are_motions():
 
 
 @pytest.mark.parametrize(("objective", "message"), [
-    ({"jerk_share": 0.1}, "of which there is none"),
+    ({"jerk_share": 0.1}, "one more term"),
     ({"effort": 1.0, "jerk_share": [0.1, 0.2]}, "weight of jerk_share must be one number"),
 ])
 def test_shares_that_cannot_be(objective, message):

@@ -15,9 +15,9 @@ from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.interior_point.search import best_slack
 from rbd_ros.core.motion.interior_point.newton_step import newton_step
 from rbd_ros.core.motion.optimal.nodes import Nodes
-from rbd_ros.core.motion.interior_point.linearised import Step
+from rbd_ros.core.motion.interior_point.linearization import StepMatrix
 from rbd_ros.core.motion.optimal.problem import Problem
-from rbd_ros.core.motion.optimal.checked import checked_objective
+from rbd_ros.core.motion.optimal.arguments import checked_objective
 from rbd_ros.core.motion.optimal.task import Task
 from rbd_ros.core.motion.splines import basis
 from rbd_ros.core.motion.trajectory import Reference
@@ -148,7 +148,7 @@ def test_the_band_solves_as_the_whole_matrix():
     border, A, corner = RNG.normal(size=(n, 1)), RNG.normal(size=(n + 1, 3)), np.array([[60.0]])
     band = np.array([np.pad(np.diag(H, -k), (0, k)) for k in range(2 * width)])
     gradient, c = RNG.normal(size=n + 1), RNG.normal(size=3)
-    found = newton_step(Step(band, border, corner), gradient, A, c, 0.0)
+    found = newton_step(StepMatrix(band, border, corner), gradient, A, c, 0.0)
     whole = np.block([[H, border], [border.T, corner]])
     exact = np.linalg.solve(np.block([[whole, A], [A.T, np.zeros((3, 3))]]), -np.concatenate([gradient, c]))
     assert found is not None
@@ -181,7 +181,7 @@ def test_curvature_is_that_of_the_second_derivatives(model, monkeypatch):
         x, y = slice(i * n, (i + 1) * n), slice(j * n, (j + 1) * n)
         exact[:, x, y] = exact[:, y, x].transpose(0, 2, 1)
     for largest in (10**7, 1):    # kept, and made anew
-        monkeypatch.setattr("rbd_ros.core.motion.optimal.curvature.LARGEST", largest)
+        monkeypatch.setattr("rbd_ros.core.motion.optimal.curvature.MAX_CACHED", largest)
         out = np.zeros_like(exact)
         EffortCurvature(model, q, v, a, None).add(lam, out)
         np.testing.assert_allclose(out, exact, atol=1e-4 * np.abs(exact).max())

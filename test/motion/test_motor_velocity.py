@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.motion.optimal.asked import asked
+from rbd_ros.core.motion.optimal.checked_task import checked_task
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.problem import Problem
@@ -49,7 +49,7 @@ def test_motors_keep_their_speed(kind):
 @pytest.mark.parametrize("kind", SPRINGS)
 def test_the_gradient_is_that_of_differences(kind):
     limits = rbd.MotionLimits(motor_velocity=3.0)
-    task = asked(MODEL, Q0, Q1, (0.5, 2.0), "effort", limits, (), None, 0.05, 5, 12, actuation=actuation(kind))
+    task = checked_task(MODEL, Q0, Q1, (0.5, 2.0), "effort", limits, (), None, 0.05, 5, 12, actuation=actuation(kind))
     problem = Problem(task, Nodes.of(task.basis, 20, task.orders), 10.0)
     x = problem.unknowns(minimum_jerk(task, 0.9), 0.9)
     x = x + 0.1 * np.random.default_rng(1).normal(size=len(x)) * (np.arange(len(x)) < problem.free)

@@ -26,26 +26,26 @@ def planned(model, **more):
 
 def test_it_is_made_once_searches_have_taken_long(model, monkeypatch):
     first = planned(model)
-    assert first._task.fast is model
+    assert first._task.specialized is model
     monkeypatch.setattr(own_code, "WORTH", 0.0)
-    assert planned(model, time_limit=own_code.ROOM)._task.fast is model    # which is too short to make it in
+    assert planned(model, time_limit=own_code.ROOM)._task.specialized is model    # which is too short to make it in
     second = planned(model)
-    assert set(second._task.fast.functions) == set(own_code.FUNCTIONS)
-    assert all(isinstance(count, int) for count in second._task.fast.functions.values())
+    assert set(second._task.specialized.functions) == set(own_code.FUNCTIONS)
+    assert all(isinstance(count, int) for count in second._task.specialized.functions.values())
     np.testing.assert_allclose(second.spline.control, first.spline.control, atol=1e-6)
-    assert planned(model)._task.fast is second._task.fast
+    assert planned(model)._task.specialized is second._task.specialized
     other = rbd.RobotModel.from_description(model.description)    # another process would find it so
     monkeypatch.setattr(own_code, "WORTH", np.inf)
-    assert planned(other)._task.fast is not other
+    assert planned(other)._task.specialized is not other
 
 
 def test_large_robots_and_own_code_are_left_alone(model, monkeypatch):
     monkeypatch.setattr(own_code, "WORTH", 0.0)
     monkeypatch.setattr(own_code, "LARGEST", 1)
     for _ in range(2):
-        assert planned(model)._task.fast is model
-    fast = rbd.specialize(model)
-    assert planned(fast)._task.fast is fast
+        assert planned(model)._task.specialized is model
+    specialized = rbd.specialize(model)
+    assert planned(specialized)._task.specialized is specialized
 
 
 def test_no_more_robots_are_kept_than_a_few(model, monkeypatch):

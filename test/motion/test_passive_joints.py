@@ -9,7 +9,7 @@ from support.robots import build
 
 import rbd_ros as rbd
 from rbd_ros.core.motion import own_code
-from rbd_ros.core.motion.optimal.asked import asked
+from rbd_ros.core.motion.optimal.checked_task import checked_task
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.problem import Problem
 
@@ -53,8 +53,9 @@ def driven(model, motion):
 @pytest.mark.parametrize("degree", [5, 7])
 def test_the_equations_have_the_derivatives_of_differences(degree, free):
     model = cart_pole(2).with_(damping=[0.5, 0.01, 0.02])
-    task = asked(model, np.zeros(3), [0.6, 0.0, 0.0], (0.5, 4.0) if free else 1.5, {"effort": 1.0, "duration": 3.0},
-                 LIMITS, [(0.4, [0.3, 0.2, -0.1])], None, 0.05, degree, 16, actuated=["cart"])
+    task = checked_task(model, np.zeros(3), [0.6, 0.0, 0.0], (0.5, 4.0) if free else 1.5,
+                        {"effort": 1.0, "duration": 3.0}, LIMITS, [(0.4, [0.3, 0.2, -0.1])], None, 0.05, degree, 16,
+                        actuated=["cart"])
     problem = Problem(task, task.nodes(40), 10.0)
     rng = np.random.default_rng(3)
     x = problem.unknowns(minimum_jerk(task, 1.5), 1.5)
@@ -182,7 +183,7 @@ def test_what_is_tolerated_and_not_kept_is_said():
     ({"actuated": []}, "no joint of 'robot' has a motor"),
     ({"objective": {"effort": [0.0, 1.0]}}, "objective: all weights are those of efforts of joints without motors"),
     ({"actuated": ["nobody"]}, "nobody"), ({"passive_tolerance": 0.0}, "passive_tolerance"),
-    ({"goal": rbd.BodyGoal("cart", [0.5, 0.0, 0.0])}, "goal: a BodyGoal is not known how to hold without motors"),
+    ({"goal": rbd.BodyGoal("cart", [0.5, 0.0, 0.0])}, "goal: a BodyGoal is not supported with joints without motors"),
     ({"control_points": 8}, "control_points: 8 leave 4 numbers free, fewer than the 4 equations of 1 joints")])
 def test_what_cannot_be_is_refused_by_name(change, what):
     with pytest.raises(rbd.RbdError, match=what):

@@ -6,7 +6,7 @@ import pytest
 from support.closed import closed
 
 import rbd_ros as rbd
-from rbd_ros.core.motion.optimal.asked import asked
+from rbd_ros.core.motion.optimal.checked_task import checked_task
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.problem import Problem
@@ -97,9 +97,9 @@ def test_the_gradient_by_all_control_points_and_the_postures_of_poses(poses, fre
     R = rbd.forward_kinematics(IIWA, Q0)[IIWA.body_index(TOOL), :3, :3]
     start = rbd.BodyGoal(TOOL, point(IIWA, Q0), R, OFFSET) if "start" in poses else Q0
     goal = rbd.BodyGoal(TOOL, point(IIWA, Q1), offset=OFFSET) if "goal" in poses else Q1
-    task = asked(model, start, goal, (0.5, 4.0) if free else 1.5,
-                 {"effort": 1.0, "power": 0.2, "duration": 3.0}, None, [(0.03, Q0), (0.5, Q0 + 0.2), (0.97, Q1)], None,
-                 0.05, 5, 12, planes=[rbd.PlaneLimit(TOOL, [0, 0, 1], 0.1)])
+    task = checked_task(model, start, goal, (0.5, 4.0) if free else 1.5,
+                        {"effort": 1.0, "power": 0.2, "duration": 3.0}, None, [(0.03, Q0), (0.5, Q0 + 0.2), (0.97, Q1)],
+                        None, 0.05, 5, 12, planes=[rbd.PlaneLimit(TOOL, [0, 0, 1], 0.1)])
     problem = Problem(task, Nodes.of(task.basis, 30, task.orders, np.array([0.0, 1.0])), 1000.0)
     rng = np.random.default_rng(3)
     x = problem.unknowns(minimum_jerk(task, 1.5), 1.5)
@@ -124,8 +124,8 @@ def test_gradients_with_planes_in_a_mechanism_with_loops():
     model, constraints, near = closed("delta")
     q0 = rbd.project(model, constraints, near).q
     motors = ["motor_1", "motor_2", "motor_3"]
-    task = asked(model, q0, q0, 1.0, "effort", None, (), None, 0.05, 5, 12, constraints, motors,
-                 planes=[rbd.PlaneLimit("platform", [0.1, 0.2, 1.0], -9.0, [0.05, 0.0, 0.0])])
+    task = checked_task(model, q0, q0, 1.0, "effort", None, (), None, 0.05, 5, 12, constraints, motors,
+                        planes=[rbd.PlaneLimit("platform", [0.1, 0.2, 1.0], -9.0, [0.05, 0.0, 0.0])])
     problem = Problem(task, Nodes.of(task.basis, 20, task.orders), 1.0)
     rng = np.random.default_rng(3)
     x = problem.unknowns(minimum_jerk(task, 1.0), 1.0) + 0.05 * rng.normal(size=problem.size)

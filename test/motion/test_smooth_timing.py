@@ -145,7 +145,7 @@ def test_gradients_are_those_of_complex_efforts(loose, springs):
     friction = joint_friction(model, 0.1)
     task = PathTask(model, basis(5, 12), np.array([[0.0], [0.1], [0.0]]), np.array([[1.0], [0.0], [0.0]]), None,
                     (0.5, 5.0), {"duration": np.ones(3)}, limits.checked(model), np.zeros(0), np.zeros((0, 1)), None,
-                    friction, springs=behind if springs else None, path=waves, loose=loose)
+                    friction, springs=behind if springs else None, path=waves, position_only=loose)
     problem = Problem(task, Nodes.of(task.basis, 21, task.orders), 1.3)
     control = np.linspace(0.0, 1.0, 12)[:, None] + 0.02 * np.random.default_rng(1).normal(size=(12, 1))
     x = problem.unknowns(control, 1.1)

@@ -19,13 +19,13 @@ from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
 from .closed.closed_motion import ClosedMotion
-from .optimal.asked import asked, check_way
+from .optimal.checked_task import checked_task, check_first_guess
 from .optimal.certificate import PASSIVE, Certificate, Usage, certify
-from .optimal.first_guess import first_duration, first_guess, minimum_jerk, with_jerk
+from .optimal.first_guess import first_duration, first_guess, minimum_jerk, with_jerk_weight
 from .interior_point.search import STOPPED, Solution
 from .optimal.limits import MotionLimits
 from .own_code import own_code, remember
-from .optimal.passive import finer
+from .optimal.passive import finer_spline
 from .optimal.problem import Problem
 from .optimal.refinement import FINE, refined
 from .optimal.task import ROUNDING, Task
@@ -173,8 +173,9 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
         >>> motion.good, motion(1.5).q.round(3)
         (True, array([ 1. , -0.5]))
     """
-    ask = partial(asked, model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing,
-                  degree, control_points, constraints, actuated, minimize, planes, actuation, passive_tolerance)
+    ask = partial(checked_task, model, start, goal, duration, objective, limits, waypoints, external_wrenches,
+                  smoothing, degree, control_points, constraints, actuated, minimize, planes, actuation,
+                  passive_tolerance)
     search = partial(_search, ask, positive(time_limit, "time_limit", "time"), nodes, tolerance)
     count = None if starts is None else whole_number(starts, "starts")
     if executor is None:
@@ -193,9 +194,9 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
     """The best motion of `starts` first guesses, and of further ones as long as none is good; or of `guesses`."""
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * time_limit
-    task = with_jerk(ask(begin + SEEKING * (deadline - begin)))
-    fast = task.model if task.chain is not None else own_code(task.model, deadline)
-    task = replace(task, fast=fast)
+    task = with_jerk_weight(ask(begin + SEEKING * (deadline - begin)))
+    specialized = task.model if task.chain is not None else own_code(task.model, deadline)
+    task = replace(task, specialized=specialized)
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
     if starts is None:
@@ -214,10 +215,10 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
         control = first_guess(task, T, guess)
         if task.chain is not None and not guess:
             s = np.linspace(0.0, T, count + 1)
-            check_way(task, SplineMotion(control, T, task.basis.degree).derivatives(s, 0)[0])
+            check_first_guess(task, SplineMotion(control, T, task.basis.degree).derivatives(s, 0)[0])
         result, spent = refined(task, control, T, count, tolerance, deadline, stop)
         iterations += spent
-        while result[1].converged and (more := finer(task, result[2], result[3])) is not None:
+        while result[1].converged and (more := finer_spline(task, result[2], result[3])) is not None:
             task, control = more
             result, spent = refined(task, control, result[2].duration, count, tolerance, deadline, stop, result)
             iterations += spent
@@ -228,7 +229,7 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
             break
     assert best is not None
     best = replace(best, iterations=iterations, seconds=time.perf_counter() - begin)
-    if fast is task.model and task.chain is None:
+    if specialized is task.model and task.chain is None:
         remember(task.model, time.perf_counter() - begin)
     return best if best.feasible else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
 

@@ -21,7 +21,7 @@ from ..model.scalars import positive, whole_number
 from .optimal.certificate import Usage, ratio_to_limits
 from .optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from .along.path_speed import path_speed
-from .optimal.asked import check_model
+from .optimal.checked_task import check_model
 from .along.path_task import Path
 from .optimal.springs import links_and_springs
 from .optimal.task import ROUNDING
@@ -165,7 +165,7 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     if springs is None and np.isfinite(kept.motor_velocity).any():
         raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
     if springs is not None:
-        kept = replace(kept, effort=np.minimum(kept.effort, springs.reach))
+        kept = replace(kept, effort=np.minimum(kept.effort, springs.max_effort))
     along = path_of(model, path)
     count = max(whole_number(grid, "grid", most=MOST_PARTS), 10)
     longest = positive(time_limit, "time_limit", "time")

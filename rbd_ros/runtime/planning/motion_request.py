@@ -13,7 +13,7 @@ from ...core.model.payload import payload, with_payloads
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.places.body_goal import BodyGoal
-from ...core.motion.optimal.checked import WEIGHED
+from ...core.motion.optimal.arguments import WEIGHED
 from ..service.naming import Coordinates, numbers, wrenches_by_body
 from .planner_settings import PlannerSettings
 

@@ -62,7 +62,7 @@ class PathTask(Task):
         assert self.path is not None
         z = np.stack([np.pad(end, ((0, self.orders - len(end)), (0, 0))) for end in (self.start, self.goal)])
         values = self.rows().values(z)
-        prescribed = np.array([not loose for loose in self.loose])
+        prescribed = np.array([not position_only for position_only in self.position_only])
         nv = self.model.nv
         names = [column.name for column in self.columns[:len(self.columns) - self.orders]]
         # effort rates are free at the ends, because s⃛ is free

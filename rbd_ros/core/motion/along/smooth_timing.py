@@ -49,12 +49,12 @@ def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * time_limit
     rest = at_rest(path)
-    loose = tuple(still and speed == 0.0 for still, speed in zip(rest, ends, strict=True))
+    position_only = tuple(still and speed == 0.0 for still, speed in zip(rest, ends, strict=True))
     rows = [np.array([[place], [speed], [0.0]]) for place, speed in zip((0.0, 1.0), ends, strict=True)]
     B = basis(5, control_points)
     task = PathTask(model, B, rows[0], rows[1], None, (SHORTEST * fastest, LONGEST),
                     {"duration": np.ones(model.nv)}, limits, np.zeros(0), np.zeros((0, 1)), wrenches, friction,
-                    springs=springs, path=path, loose=(loose[0], loose[1]))
+                    springs=springs, path=path, position_only=(position_only[0], position_only[1]))
     _check_ends(task)
     while True:
         control, T = _first_guess(task, fastest, ends)
@@ -72,7 +72,7 @@ def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction
 
 def _check_ends(task: PathTask) -> None:
     """Raise `RbdError` if the prescribed speed at an end violates a limit."""
-    prescribed = [name for name, loose in zip(("start", "goal"), task.loose, strict=True) if not loose]
+    prescribed = [name for name, free in zip(("start", "goal"), task.position_only, strict=True) if not free]
     for name, values in task.end_columns.items():
         limit = task.limits.of(name)[1]
         over = np.abs(values) - limit * (1.0 + 1e-9)
@@ -94,7 +94,7 @@ def _first_guess(task: PathTask, fastest: float, ends: list[float]) -> tuple[Arr
         row[i:i + len(value)] = value
 
     def control(T: float) -> Array:
-        rates = [1.0 if loose else speed * T for loose, speed in zip(task.loose, ends, strict=True)]
+        rates = [1.0 if free else speed * T for free, speed in zip(task.position_only, ends, strict=True)]
         bend = np.linalg.solve([[1.0, 1.0, 1.0], [3.0, 4.0, 5.0], [6.0, 12.0, 20.0]],
                                [1.0 - rates[0], rates[1] - rates[0], 0.0])
         way = s * (rates[0] + s**2 * (bend[0] + s * (bend[1] + s * bend[2])))

@@ -1,7 +1,7 @@
-"""Conversion of derivatives by knots' states to derivatives by control points: gradient, banded Gauss–Newton matrix.
+"""Gradient and banded Gauss–Newton matrix by control points, from derivatives by the states at knots.
 
-A knot's state z = (q, v, a, …) is Σ_k β_k^d c_k per derivative d, over the degree + 1 control points of its interval.
-Unknowns are the free control points, joint after joint: entry (k − first) nv + j is coordinate j of point k.
+The state z = (q, v, a, …) at a knot is Σ_k β_k^d c_k per derivative d, over the degree + 1 control points of its
+interval. Unknowns are the free control points: entry (k − first) nv + j is coordinate j of control point k.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...compiled.entry import entry
 @entry("void(float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, :, ::1], "
        "int64[::1], int64, float64[:, ::1])", nogil=True)
 def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
-    """band := the lower band of Σ_nodes of (Jᵀ diag(weight) J + diag(diagonal) + curvature) by the control points.
+    """band := lower band of Σ_knots (Jᵀ diag(weight) J + diag(diagonal) + curvature), by the free control points.
 
     J (N, R, nz), weight (N, R), diagonal (N, nz), curvature (N, nz, nz) or empty; beta (N, nz / nv, degree + 1), in
     time; interval (N,) in ascending order; band (width, unknowns), LAPACK's: entry (i − j, j).
@@ -27,7 +27,7 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
     free = unknowns // nv
     band[:] = 0.0
     W = np.empty((nz, nz))
-    P = np.empty((orders, orders, square))    # rearranged: one square per pair of derivatives, for fast long rows
+    P = np.empty((orders, orders, square))    # W by pairs of derivatives: contiguous rows for vector instructions
     T = np.empty((orders, points, square))
     block = np.zeros((points, points, square))
     for k in range(count):
@@ -55,7 +55,7 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
                 for e in range(orders):
                     for j in range(nv):
                         P[d, e, i * nv + j] = W[d * nv + i, e * nv + j]
-        for d in range(orders):    # of which there are at least three, summed in one pass
+        for d in range(orders):    # at least three: those in one pass
             for c in range(points):
                 x0, x1, x2 = beta[k, 0, c], beta[k, 1, c], beta[k, 2, c]
                 for i in range(square):
@@ -74,30 +74,30 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
                     for i in range(square):
                         block[a, c, i] += b * T[d, c, i]
         if k == count - 1 or interval[k + 1] != interval[k]:
-            at = interval[k] - first
+            offset = interval[k] - first
             for a in range(points):
                 for c in range(a + 1):
-                    if at + c >= 0 and at + a < free:
+                    if offset + c >= 0 and offset + a < free:
                         for i in range(nv):
                             for j in range(nv if c < a else i + 1):
-                                y = (at + c) * nv + j
-                                band[(at + a) * nv + i - y, y] += block[a, c, i * nv + j]
+                                y = (offset + c) * nv + j
+                                band[(offset + a) * nv + i - y, y] += block[a, c, i * nv + j]
             block[:] = 0.0
 
 
 @entry("void(float64[:, ::1], float64[:, :, ::1], int64[::1], int64, float64[::1])", nogil=True)
 def by_control_points(slope, beta, interval, first, out):
-    """out := slopes by the free control points (flat), from the slopes (N, nz) by the knots' states."""
+    """out := derivatives by the free control points (flat), from derivatives `slope` (N, nz) by the states at knots."""
     count, nz = slope.shape
     orders, points = beta.shape[1:]
     nv = nz // orders
     free = out.shape[0] // nv
     out[:] = 0.0
     for k in range(count):
-        at = interval[k] - first
+        offset = interval[k] - first
         for a in range(points):
-            if 0 <= at + a < free:
+            if 0 <= offset + a < free:
                 for d in range(orders):
                     b = beta[k, d, a]
                     for j in range(nv):
-                        out[(at + a) * nv + j] += b * slope[k, d * nv + j]
+                        out[(offset + a) * nv + j] += b * slope[k, d * nv + j]

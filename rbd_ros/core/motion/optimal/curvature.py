@@ -1,8 +1,8 @@
 """Second derivatives of λᵀτ by (q, v, a) at every knot: the part of the Hessian beyond Gauss–Newton.
 
-By forward differences of the analytic first derivatives along q; ∂²τ/∂v² follows from ∂M/∂q by the Christoffel symbols.
-The error of 1e-7 affects the Newton step, but neither the gradient nor the solution. The derivatives change slowly, so
-they are cached for all λ until the motion has moved.
+Forward differences of the analytic first derivatives along q; ∂²τ/∂v² follows from ∂M/∂q by the Christoffel symbols.
+The error of 1e-7 affects the Newton step, but neither the gradient nor the solution. The tensor is independent of λ and
+changes slowly with the motion, so that it serves several iterations.
 """
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ...model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 STEP = 1e-6
-PER_STEP = 1.0 / STEP
-LARGEST = 20_000_000    # largest number of cached values; for larger robots they are recomputed part by part
+INVERSE_STEP = 1.0 / STEP
+MAX_CACHED = 20_000_000    # largest number of cached values; for larger robots they are recomputed part by part
 
 
 @entry("void(float64[:, :, :], float64[:, :, :], float64[:, :, :], float64[:, :, :, :, ::1])", nogil=True)
@@ -29,13 +29,13 @@ def difference_tensor(by_q, by_v, by_a, out):
     """
     n = by_q.shape[1]
     for s in range(out.shape[0]):
-        here = s * (n + 1)
+        base = s * (n + 1)
         for i in range(n):
             for c in range(n):
                 for j in range(n):
-                    out[s, i, 0, c, j] = (by_q[here + 1 + c, i, j] - by_q[here, i, j]) * PER_STEP
-                    out[s, i, 1, c, j] = (by_v[here + 1 + c, i, j] - by_v[here, i, j]) * PER_STEP
-                    out[s, i, 2, c, j] = (by_a[here + 1 + c, i, j] - by_a[here, i, j]) * PER_STEP
+                    out[s, i, 0, c, j] = (by_q[base + 1 + c, i, j] - by_q[base, i, j]) * INVERSE_STEP
+                    out[s, i, 1, c, j] = (by_v[base + 1 + c, i, j] - by_v[base, i, j]) * INVERSE_STEP
+                    out[s, i, 2, c, j] = (by_a[base + 1 + c, i, j] - by_a[base, i, j]) * INVERSE_STEP
 
 
 @entry("void(float64[:, :, :, :, ::1], float64[:, ::1], float64[:, :, ::1])", nogil=True)
@@ -44,7 +44,7 @@ def add_weighed(tensor, lam, out):
     count, n = lam.shape
     sums = np.empty(3 * n * n)
     along = np.empty((n, n))    # Σ_i λ_i ∂M/∂q_i
-    flat = tensor.reshape(count, n, 3 * n * n)    # for fast long rows
+    flat = tensor.reshape(count, n, 3 * n * n)    # contiguous rows for vector instructions
     for s in range(count):
         sums[:] = 0.0
         along[:] = 0.0
@@ -59,37 +59,37 @@ def add_weighed(tensor, lam, out):
         by_q, by_v, by_a = 0, n * n, 2 * n * n
         for x in range(n):
             for y in range(n):
-                at, turned = n * x + y, n * y + x
-                out[s, x, y] += 0.5 * (sums[by_q + at] + sums[by_q + turned])
-                out[s, x, n + y] += sums[by_v + at]
-                out[s, n + y, x] += sums[by_v + at]
-                out[s, x, 2 * n + y] += sums[by_a + at]
-                out[s, 2 * n + y, x] += sums[by_a + at]
-                out[s, n + x, n + y] += sums[by_a + at] + sums[by_a + turned] - 0.5 * (along[x, y] + along[y, x])
+                entry, transposed = n * x + y, n * y + x
+                out[s, x, y] += 0.5 * (sums[by_q + entry] + sums[by_q + transposed])
+                out[s, x, n + y] += sums[by_v + entry]
+                out[s, n + y, x] += sums[by_v + entry]
+                out[s, x, 2 * n + y] += sums[by_a + entry]
+                out[s, 2 * n + y, x] += sums[by_a + entry]
+                out[s, n + x, n + y] += sums[by_a + entry] + sums[by_a + transposed] - 0.5 * (along[x, y] + along[y, x])
 
 
 class EffortCurvature:
-    """Second derivatives at states q, v, a (N, nv), contiguous."""
+    """Second derivatives of efforts at states q, v, a (N, nv), contiguous."""
 
     def __init__(self, model: RobotModel, q: Array, v: Array, a: Array, wrenches: Any) -> None:
         n = model.nv
         self._count = len(q)
-        self._part = max(1, LARGEST // (3 * n**3))
+        self._part = max(1, MAX_CACHED // (3 * n**3))
         steps = np.concatenate([np.zeros((1, n)), STEP * np.eye(n)])
 
-        def make(begin: int, end: int) -> Array:
-            moved = (q[begin:end, None] + steps).reshape(-1, n)
+        def tensors(begin: int, end: int) -> Array:
+            displaced = (q[begin:end, None] + steps).reshape(-1, n)
             speed, acceleration = (np.repeat(x[begin:end], n + 1, axis=0) for x in (v, a))
-            by = inverse_dynamics_derivatives(model, moved, speed, acceleration, wrenches)
+            derivatives = inverse_dynamics_derivatives(model, displaced, speed, acceleration, wrenches)
             tensor = np.empty((end - begin, n, 3, n, n))
-            difference_tensor.call(*by, tensor)
+            difference_tensor.call(*derivatives, tensor)
             return tensor
 
-        self._make = make
-        self._kept = make(0, self._count) if self._count <= self._part else None
+        self._tensors = tensors
+        self._cached = tensors(0, self._count) if self._count <= self._part else None
 
     def add(self, lam: Array, out: Array) -> None:
-        """Add to out (N, nz, nz) the second derivatives of λᵀτ; λ (N, nv)."""
+        """Add the second derivatives of λᵀτ to out (N, nz, nz); lam (N, nv)."""
         for i in range(0, self._count, self._part):
             end = min(i + self._part, self._count)
-            add_weighed.call(self._make(i, end) if self._kept is None else self._kept, lam[i:end], out[i:end])
+            add_weighed.call(self._tensors(i, end) if self._cached is None else self._cached, lam[i:end], out[i:end])

@@ -13,32 +13,30 @@ from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...derivatives.second_derivatives import inverse_dynamics_second_derivatives
 from ...derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...dynamics.inverse import inverse_dynamics
-
 from ..closed.closed_rows import ClosedRows
 from .curvature import EffortCurvature
 from .task import Task
 
 Array = NDArray[np.float64]
-APART = 2e-3   # rad or m, step of these differences, which are exact to some 1e-11
-NEARLY = 0.01  # as MOVED, for unactuated joints, whose multipliers are large
-MOVED = 0.4    # rad or m: displacement of knots after which curvature is recomputed (a tenth for speeds)
+DIFFERENCE_STEP = 2e-3    # rad or m, of fourth-order differences, with errors of about 1e-11
+MAX_DISPLACEMENT = 0.4    # rad or m (and a tenth of rad/s or m/s): change of knots after which curvature is recomputed
+MAX_DISPLACEMENT_PASSIVE = 0.01    # likewise with unactuated joints, whose multipliers are large
 
 
 def rows_of(task: Task, without: Collection[str] = ()) -> DynamicRows | ClosedRows:
-    """The rows of a task. without: unused blocks of closed-loop mechanisms, whose values may be 0."""
-    special: DynamicRows | None = task.rows()    # with the same interface
-    if special is not None:
-        return special
+    """The dynamics rows of a task. without: quantities of closed-loop mechanisms whose values may be left 0."""
+    task_rows: DynamicRows | None = task.rows()    # with the same interface
+    if task_rows is not None:
+        return task_rows
     return DynamicRows(task) if task.chain is None else ClosedRows(
         task.chain, task.dense, task.planes, task.springs, without)
 
 
 class DynamicRows:
-    """Rows per knot: effort (nv); power, effort rate, motor velocity (nv each) if the task uses them; then clearances.
-    """
+    """Rows per knot: effort, power, effort rate, motor velocity (nv each) as the task uses them, then clearances."""
 
     def __init__(self, task: Task) -> None:
-        self.task, self.model, self._fast = task, task.model, task.fast or task.model
+        self.task, self.model, self._specialized = task, task.model, task.specialized or task.model
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
         self.motor = task.uses_motor
@@ -46,7 +44,7 @@ class DynamicRows:
         self.planes = task.planes
         self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
         self._curvature: EffortCurvature | None = None
-        self._seen: tuple[Array, Array] | None = None
+        self._curvature_state: tuple[Array, Array] | None = None
         self.concave: Array | None = None    # friction's concave part (N, nv) of the latest curvature, by speeds
 
     def values(self, z: Array) -> Array:
@@ -64,7 +62,7 @@ class DynamicRows:
                                                        external_wrenches=self.task.wrenches)
             tau, rate = series[:, 0], series[:, 1] + self.task.friction.slope(v) * a
         else:
-            tau = inverse_dynamics(self._fast, q, v, a, self.task.wrenches)
+            tau = inverse_dynamics(self._specialized, q, v, a, self.task.wrenches)
         return (tau + self.task.friction.effort(v) if self.task.has_friction else tau), rate
 
     def _stacked(self, z: Array, tau: Array, rate: Array | None) -> Array:
@@ -86,7 +84,7 @@ class DynamicRows:
         if not self._efforts_count:
             return J
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
-        by = inverse_dynamics_derivatives(self._fast, q, v, a, self.task.wrenches)
+        by = inverse_dynamics_derivatives(self._specialized, q, v, a, self.task.wrenches)
         eye = np.eye(nv)
         slope = self.task.friction.slope(v) if self.task.has_friction else np.zeros_like(v)
         tau_J = J[:, :nv]    # efforts are always the first rows
@@ -111,7 +109,8 @@ class DynamicRows:
         return J
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
-        """Add cᵀ ∂² rows (N, nz, nz) to out, of efforts and power, without rates. J: derivatives; c (N, rows)."""
+        """Add cᵀ ∂² rows of efforts, power and clearances, without rates, to out (N, nz, nz). J: Jacobian; c (N, rows).
+        """
         n = self.nv
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
@@ -125,11 +124,11 @@ class DynamicRows:
             lam += p * v
             out[:, n:2 * n] += p[:, :, None] * J[:, :n]
             out[:, :, n:2 * n] += (p[:, :, None] * J[:, :n]).transpose(0, 2, 1)
-        if self._curvature is None or self._seen is None or max(
-                np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max()) > (
-                    NEARLY if len(self.task.passive) else MOVED):
-            self._curvature = EffortCurvature(self._fast, q, v, a, self.task.wrenches)
-            self._seen = q, v
+        if self._curvature is None or self._curvature_state is None or max(
+                np.abs(q - self._curvature_state[0]).max(), 0.1 * np.abs(v - self._curvature_state[1]).max()) > (
+                    MAX_DISPLACEMENT_PASSIVE if len(self.task.passive) else MAX_DISPLACEMENT):
+            self._curvature = EffortCurvature(self._specialized, q, v, a, self.task.wrenches)
+            self._curvature_state = q, v
         self._curvature.add(lam, out)
         if self.task.has_friction:
             index = np.arange(n, 2 * n)
@@ -138,7 +137,7 @@ class DynamicRows:
             self.concave = np.minimum(bent, 0.0)
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
-        """∂τ̇ by q, v, a, jerk: time derivatives of ∂τ, plus ∂τ shifted by one order."""
+        """out := ∂τ̇ by q, v, a, jerk: the time derivatives of ∂τ plus ∂τ shifted by one order."""
         nv = self.nv
         q, v, a, jerk = (np.ascontiguousarray(z[:, d]) for d in range(4))
         second = inverse_dynamics_second_derivatives(self.model, q, v, a)
@@ -160,15 +159,15 @@ class DynamicRows:
         out[:, :, 3 * nv:4 * nv] = by[2]
 
     def _wrench_rate(self, q: Array, v: Array) -> Array:
-        """Change (N, nv, nv) along v of the external wrenches' part of ∂τ/∂q, by fourth-order differences."""
-        still = np.zeros_like(q)
+        """Time derivative (N, nv, nv) of the external wrenches' part of ∂τ/∂q, by fourth-order differences along v."""
+        zero = np.zeros_like(q)
         speed = np.maximum(np.abs(v).max(axis=1, keepdims=True), 1e-300)
 
         def slope(x: Array) -> Array:
-            given, none = (inverse_dynamics_derivatives(self.model, x, still, still, wrenches).q
+            loaded, unloaded = (inverse_dynamics_derivatives(self.model, x, zero, zero, wrenches).q
                            for wrenches in (self.task.wrenches, None))
-            return np.asarray(given - none)
+            return np.asarray(loaded - unloaded)
 
-        step = APART * v / speed
+        step = DIFFERENCE_STEP * v / speed
         first, second = (slope(q + k * step) - slope(q - k * step) for k in (1, 2))
-        return np.asarray((8.0 * first - second) * (speed / (12.0 * APART))[:, :, None])
+        return np.asarray((8.0 * first - second) * (speed / (12.0 * DIFFERENCE_STEP))[:, :, None])

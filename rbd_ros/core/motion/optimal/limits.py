@@ -12,14 +12,14 @@ from ...model.robot_model import RobotModel
 from ..position_limits import limits as position_limits
 
 Array = NDArray[np.float64]
-LARGEST = 1e30     # larger limits count as infinite
-SMALLEST = 1e-12   # smaller limits would allow no motion
+LARGEST = 1e30     # limits above count as infinite
+SMALLEST = 1e-12   # limits below are refused: they allow no motion
 
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """Limits of a motion per joint: each a number, (nv,), or None: the model's position, velocity and effort limits,
-    and no limit of acceleration, jerk, effort rate and motor velocity. rad, m, s, N m, N; `inf`: no limit.
+    """Limits of a motion per joint: each a number, (nv,), or None. None means the model's limit for positions,
+    velocities and efforts, and no limit for the others. rad, m, s, N m, N; `inf`: no limit.
 
         >>> limits = rbd.MotionLimits(velocity=1.0, acceleration=[5.0, 8.0])
         >>> rbd.optimize_motion(rbd.sample("two_link"), [0.0, 0.0], [1.0, -0.5], 2.0, limits=limits).good
@@ -40,16 +40,16 @@ class MotionLimits:
         indices = places(model)    # quaternions have no limits
         lower, upper = (np.where(indices >= 0, values[indices], side * np.inf) for values, side in zip(
             position_limits(model), (-1.0, 1.0), strict=True))
-        usual = {"position_lower": lower, "position_upper": upper, "velocity": model.velocity_limit,
-                 "effort": model.effort_limit}
+        defaults = {"position_lower": lower, "position_upper": upper, "velocity": model.velocity_limit,
+                    "effort": model.effort_limit}
         arrays: dict[str, Array] = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            arrays[field.name] = _array(usual.get(field.name, np.inf) if value is None else value, model, field.name)
+            arrays[field.name] = _array(defaults.get(field.name, np.inf) if value is None else value, model, field.name)
         for name, value in arrays.items():
             arrays[name] = value = np.where(np.abs(value) > LARGEST, np.copysign(np.inf, value), value)
             wrong = np.isnan(value) if name.startswith("position") else ~(value > SMALLEST)
-            if name in usual and getattr(self, name) is None:
+            if name in defaults and getattr(self, name) is None:
                 wrong = np.zeros(model.nv, dtype=bool)    # 0 in a description means no limit
                 arrays[name] = value if name.startswith("position") else np.where(value > 0.0, value, np.inf)
             if wrong.any():
@@ -58,9 +58,9 @@ class MotionLimits:
                                + ("a number" if name.startswith("position") else
                                   f"a positive number above {SMALLEST:g}"))
         low, high = arrays["position_lower"], arrays["position_upper"]
-        apart = high - low > SMALLEST
-        if not np.all(apart):
-            j = int(np.argmin(apart))
+        ordered = high - low > SMALLEST
+        if not np.all(ordered):
+            j = int(np.argmin(ordered))
             raise RbdError(f"limits: position_lower {low[j]:g} of joint '{model.velocity_names[j]}' is not below "
                            f"position_upper {high[j]:g}")
         return CheckedLimits(**arrays)
@@ -80,7 +80,7 @@ class CheckedLimits:
     motor_velocity: Array
 
     def of(self, name: str) -> tuple[Array, Array]:
-        """Lower and upper limit of "position", "velocity", …"""
+        """Lower and upper limit (nv,) of the quantity "position", "velocity", …"""
         if name == "position":
             return self.position_lower, self.position_upper
         upper: Array = getattr(self, name)
@@ -88,7 +88,7 @@ class CheckedLimits:
 
 
 def checked_limits(model: RobotModel, limits: object) -> CheckedLimits:
-    """Checked limits from the argument `limits`; the model's for None."""
+    """Checked limits from the argument `limits`; None means the model's."""
     if limits is None:
         limits = MotionLimits()
     if not isinstance(limits, MotionLimits):

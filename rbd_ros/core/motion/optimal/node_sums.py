@@ -1,7 +1,7 @@
-"""Passes over all knots: columns, rows, slopes by the states, changes by a step.
+"""Sums and derivatives over all knots: columns, rows of limits, gradients by the states, changes of rows by a step.
 
-Columns per knot: rows of the dynamics, then the state z; both divided by `scale`. Rows: columns (by flat index) minus
-upper bounds, then lower bounds minus columns.
+Columns per knot: dynamics rows, then the state z; both divided by `scale`. Rows of limits: columns (by flat index)
+minus upper bounds, then lower bounds minus columns.
 """
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ...compiled.entry import entry
 @entry("float64(float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])",
        nogil=True)
 def scaled_columns(dense, z, scale, weight, omega, out):
-    """out (N, columns); returns Σ weight ω out², NaN where a column is not finite."""
+    """out := scaled columns (N, columns); returns Σ weight ω out², NaN if a column is not finite."""
     total = 0.0
-    rest = 0.0
-    many = dense.shape[1]
+    non_finite = 0.0
+    dense_count = dense.shape[1]
     for k in range(z.shape[0]):
         cost = 0.0
-        for i in range(many):
+        for i in range(dense_count):
             out[k, i] = dense[k, i] / scale[i]
         for i in range(z.shape[1]):
-            out[k, many + i] = z[k, i] / scale[many + i]
+            out[k, dense_count + i] = z[k, i] / scale[dense_count + i]
         for i in range(out.shape[1]):
             cost += omega[i] * out[k, i] * out[k, i]
-            rest += out[k, i] - out[k, i]
+            non_finite += out[k, i] - out[k, i]
         total += weight[k] * cost
-    return total + rest
+    return total + non_finite
 
 
 @entry("void(float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1])", nogil=True)
@@ -54,34 +54,38 @@ def column_slopes(h, weight, omega, y, upper, lower, out):
 @entry("void(float64[::1], float64[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[:, ::1], "
        "float64[:, ::1])", nogil=True)
 def column_weights(weight, omega, D, upper, lower, scale, dense, diagonal):
-    """Weights of the squared columns, weight ω + D: of the rows of the dynamics, and of the unscaled states."""
-    many, columns = dense.shape[1], omega.shape[0]
+    """Weights, weight ω + D, of the squared columns in the Gauss–Newton matrix: dense of the scaled dynamics rows,
+    diagonal of the unscaled states.
+    """
+    dense_count, columns = dense.shape[1], omega.shape[0]
     for k in range(dense.shape[0]):
-        for i in range(many):
+        for i in range(dense_count):
             dense[k, i] = weight[k] * omega[i]
-        for i in range(many, columns):
-            diagonal[k, i - many] = weight[k] * omega[i] / (scale[i] * scale[i])
+        for i in range(dense_count, columns):
+            diagonal[k, i - dense_count] = weight[k] * omega[i] / (scale[i] * scale[i])
     for i in range(upper.shape[0] + lower.shape[0]):
-        at = upper[i] if i < upper.shape[0] else lower[i - upper.shape[0]]
-        k, c = at // columns, at % columns
-        if c < many:
+        entry = upper[i] if i < upper.shape[0] else lower[i - upper.shape[0]]
+        k, c = entry // columns, entry % columns
+        if c < dense_count:
             dense[k, c] += D[i]
         else:
-            diagonal[k, c - many] += D[i] / (scale[c] * scale[c])
+            diagonal[k, c - dense_count] += D[i] / (scale[c] * scale[c])
 
 
 @entry("void(float64[:, ::1], float64[:, :, ::1], float64[::1], float64[:, ::1])", nogil=True)
 def state_slopes(c, J, scale, out):
-    """Convert slopes by scaled columns (N, columns) to slopes by states (N, nz); J (N, dense, nz) of the dynamics."""
-    many = J.shape[1]
+    """out := derivatives by the states (N, nz), from derivatives c by the scaled columns (N, columns) and the dynamics
+    rows' Jacobian J (N, rows, nz).
+    """
+    dense_count = J.shape[1]
     for k in range(c.shape[0]):
         for x in range(J.shape[2]):
-            out[k, x] = c[k, many + x] / scale[many + x]
-        for r in range(many):
-            f = c[k, r]
-            if f != 0.0:
+            out[k, x] = c[k, dense_count + x] / scale[dense_count + x]
+        for r in range(dense_count):
+            factor = c[k, r]
+            if factor != 0.0:
                 for x in range(J.shape[2]):
-                    out[k, x] += f * J[k, r, x]
+                    out[k, x] += factor * J[k, r, x]
 
 
 @entry("void(float64[:, :, ::1], int64[::1], float64[:, ::1], float64[:, ::1])", nogil=True)
@@ -101,16 +105,16 @@ def states_of(beta, interval, control, out):
 @entry("void(float64[:, :, ::1], float64[:, ::1], float64[::1], int64[::1], int64[::1], float64[::1])", nogil=True)
 def row_changes(J, dz, scale, upper, lower, out):
     """Changes of the rows by a change dz (N, nz) of the states."""
-    many, nz = J.shape[1:]
-    columns = many + nz
+    dense_count, nz = J.shape[1:]
+    columns = dense_count + nz
     for i in range(upper.shape[0] + lower.shape[0]):
         above = i < upper.shape[0]
-        at = upper[i] if above else lower[i - upper.shape[0]]
-        k, c = at // columns, at % columns
-        if c < many:
+        entry = upper[i] if above else lower[i - upper.shape[0]]
+        k, c = entry // columns, entry % columns
+        if c < dense_count:
             change = 0.0
             for x in range(nz):
                 change += J[k, c, x] * dz[k, x]
         else:
-            change = dz[k, c - many] / scale[c]
+            change = dz[k, c - dense_count] / scale[c]
         out[i] = change if above else -change

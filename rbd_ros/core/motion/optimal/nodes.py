@@ -1,7 +1,7 @@
-"""Knots of a motion: midpoints of equal parts, and refinement near limits.
+"""Knots of a motion, at which limits apply and costs are summed, and their quadrature weights.
 
-Knots are equidistant, which suits limits. Their quadrature weights are the most even ones that are exact for
-polynomials of some degree on each interval of the spline; the cost has kinks between intervals.
+Knots are midpoints of equal parts, plus further ones near limits. The weights are the most equal ones that are exact
+for polynomials of the highest possible degree on each interval of the spline; the cost has kinks between intervals.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Knots: s (N,) in ascending order, quadrature weights (N,) over [0, 1], intervals (N,), basis values by s."""
+    """Knots: ascending s (N,), quadrature weights (N,) over [0, 1], intervals (N,), B-splines and derivatives by s."""
 
     s: Array
     weight: Array
@@ -55,25 +55,25 @@ class Nodes:
 
 @lru_cache(maxsize=32)
 def _even_nodes(basis: Basis, count: int, orders: int) -> Nodes:
-    """Cached equidistant knots; read-only."""
+    """Cached equidistant knots."""
     return Nodes._made(basis, count, orders, np.zeros(0))
 
 
 def folded(basis: Basis, interval: NDArray[np.int64], values: Array, last: bool) -> Array:
-    """Basis values for a motion at rest at its start or (last) its end, whose equal control points are represented by
-    the innermost one.
+    """Basis values for a motion at rest at its start, or at its end (last): values of the equal control points there
+    are added to those of the innermost one.
     """
     out = values.copy()
     for k in range(1, basis.end_derivatives):
         if last:
-            place = basis.count - basis.end_derivatives + k - interval
+            point_index = basis.count - basis.end_derivatives + k - interval
             inward = -k
         else:
-            place = basis.end_derivatives - 1 - k - interval
+            point_index = basis.end_derivatives - 1 - k - interval
             inward = k
-        for node in np.flatnonzero((place >= 0) & (place <= basis.degree)):
-            out[node, :, place[node] + inward] += out[node, :, place[node]]
-            out[node, :, place[node]] = 0.0
+        for node in np.flatnonzero((point_index >= 0) & (point_index <= basis.degree)):
+            out[node, :, point_index[node] + inward] += out[node, :, point_index[node]]
+            out[node, :, point_index[node]] = 0.0
     return out
 
 
@@ -81,21 +81,21 @@ def folded(basis: Basis, interval: NDArray[np.int64], values: Array, last: bool)
 def _even_weights(count: int) -> Array:
     """Positive quadrature weights of the midpoints of equal parts of [0, 1], of the highest possible degree ≤ 8."""
     x = (2.0 * np.arange(count) + 1.0) / count - 1.0
-    even = np.full(count, 1.0 / count)
+    equal = np.full(count, 1.0 / count)
     for degree in range(min(8, count - 1), 0, -1):
         rows = np.polynomial.legendre.legvander(x, degree).T
         exact = np.zeros(degree + 1)
         exact[0] = 1.0
-        weights: Array = even + np.linalg.lstsq(rows, exact - rows @ even, rcond=None)[0]
+        weights: Array = equal + np.linalg.lstsq(rows, exact - rows @ equal, rcond=None)[0]
         if weights.min() > 0.2 / count:
             return weights
-    return even
+    return equal
 
 
-def apart(s: Array, least: float) -> Array:
-    """Ascending numbers, thinned to a distance of at least `least`."""
+def thinned(s: Array, distance: float) -> Array:
+    """The ascending numbers s, thinned to distances above `distance`."""
     spaced: list[float] = []
     for value in s.tolist():
-        if not spaced or value - spaced[-1] > least:
+        if not spaced or value - spaced[-1] > distance:
             spaced.append(value)
     return np.array(spaced)

@@ -1,4 +1,4 @@
-"""Open chains with unactuated joints: tolerance of their efforts, and infeasible tasks."""
+"""Open chains with unactuated joints: their effort equations and tolerance, refinement of the spline."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -19,26 +19,26 @@ from .task import Task
 
 Array = NDArray[np.float64]
 NODES = 200    # knots for evaluating the minimum-jerk motion
-FINER, FINEST = 1.5, 2.5    # smallest and largest factor of the intervals of a too coarse spline
-ORDER = 4      # order, in the interval length, of the efforts between collocation points
+MIN_REFINEMENT, MAX_REFINEMENT = 1.5, 2.5    # factor of the number of intervals of a too coarse spline
+ORDER = 4      # order of the efforts between collocation points in the interval length
 
 
 def without_motors(task: Task, actuated: Any, tolerance: Any) -> Task:
-    """The task with zero effort of joints that are not `actuated` (mask or names) at collocation points. tolerance: of
-    the effort in between, relative to the largest effort on the minimum-jerk motion, or for a motion of 1 rad (m) in
-    its duration.
+    """The task with zero efforts, at collocation points, of joints that are not `actuated` (mask or names). tolerance:
+    largest effort in between, relative to the largest effort on the minimum-jerk motion or, if larger, the effort for
+    1 rad (m) in its duration.
     """
     tolerated = positive(tolerance, "passive_tolerance", "number")
     model = task.model
-    driven = prescribed_mask(model, actuated)
-    passive = np.flatnonzero(~driven)
+    actuated_mask = prescribed_mask(model, actuated)
+    passive = np.flatnonzero(~actuated_mask)
     if not len(passive):
         return task
-    if not driven.any():
+    if not actuated_mask.any():
         raise RbdError(f"actuated: no joint of '{model.name}' has a motor")
     for name, pose in zip(("start", "goal"), task.poses, strict=True):
         if pose is not None:
-            raise RbdError(f"{name}: a BodyGoal is not known how to hold without motors of all joints; give a posture")
+            raise RbdError(f"{name}: a BodyGoal is not supported with joints without motors; give a posture")
     points = len(task.basis.collocation)
     free = (task.basis.count - 2 * task.basis.end_derivatives - len(task.via_times)) * model.nv + task.free_duration
     if points * len(passive) >= free:
@@ -52,16 +52,16 @@ def without_motors(task: Task, actuated: Any, tolerance: Any) -> Task:
     tau = inverse_dynamics(model, q, v, a, task.wrenches) + task.friction.effort(v)
     unit = np.maximum(np.abs(tau).max(axis=0), np.diagonal(mass_matrix(model, task.start[0])) / T**2)[passive]
     for name, (q0, v0, a0) in (("start", task.start[:3]), ("goal", task.goal[:3])):
-        needed = (inverse_dynamics(model, q0, v0, a0, task.wrenches) + task.friction.effort(v0))[passive]
-        over = np.abs(needed) - tolerated * unit
-        if over.max() > 0.0:
-            j = int(np.argmax(over))
+        effort = (inverse_dynamics(model, q0, v0, a0, task.wrenches) + task.friction.effort(v0))[passive]
+        excess = np.abs(effort) - tolerated * unit
+        if excess.max() > 0.0:
+            j = int(np.argmax(excess))
             raise RbdError(f"{name}: joint '{model.velocity_names[passive[j]]}' has no motor, and needs an effort of "
-                           f"{needed[j]:.6g} there; a Reference may have an acceleration with which it needs none")
-    none = np.full(len(passive), np.inf)
+                           f"{effort[j]:.6g} there; a Reference may have an acceleration with which it needs none")
+    no_limit = np.full(len(passive), np.inf)
     limits = {name: getattr(task.limits, name).copy() for name in ("effort", "effort_rate", "motor_velocity")}
     for name, limit in limits.items():
-        limit[passive] = tolerated * unit if name == "effort" else none
+        limit[passive] = tolerated * unit if name == "effort" else no_limit
     weights = {name: weight.copy() for name, weight in task.objective.items()}
     for name in ("effort", "effort_rate", "power"):
         if name in weights:
@@ -71,15 +71,15 @@ def without_motors(task: Task, actuated: Any, tolerance: Any) -> Task:
     return replace(task, limits=replace(task.limits, **limits), objective=weights, passive=passive, tolerated=tolerated)
 
 
-def finer(task: Task, motion: SplineMotion, certificate: Certificate) -> tuple[Task, Array] | None:
-    """The task with a finer spline, and the motion's control points on it, if the efforts of unactuated joints exceed
-    the tolerance between collocation points; None if they do not, or if no finer spline is available.
+def finer_spline(task: Task, motion: SplineMotion, certificate: Certificate) -> tuple[Task, Array] | None:
+    """The task with a finer spline and the control points of `motion` on it; None if the efforts of unactuated joints
+    are within the tolerance, or if the spline has the largest number of control points.
     """
-    used = certificate.usage.get(PASSIVE)
+    usage = certificate.usage.get(PASSIVE)
     coarse = task.basis
-    if used is None or used.ratio <= 1.0 or coarse.count == MOST_POINTS:
+    if usage is None or usage.ratio <= 1.0 or coarse.count == MOST_POINTS:
         return None
-    factor = np.clip((2.0 * used.ratio) ** (1.0 / ORDER), FINER, FINEST)
+    factor = np.clip((2.0 * usage.ratio) ** (1.0 / ORDER), MIN_REFINEMENT, MAX_REFINEMENT)
     B = basis(coarse.degree, min(coarse.degree + int(np.ceil(factor * coarse.intervals)), MOST_POINTS))
     s = np.linspace(0.0, 1.0, 4 * B.count)
     interval, values = B.values(s, 0)

@@ -23,13 +23,13 @@ from .springs import Springs
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 STATE = ("position", "velocity", "acceleration", "jerk")    # columns of a knot's state, by derivative
-MARGIN = 1e-3      # share of each limit kept as margin, for violations between knots
-CLEAR = 1e-4       # m, likewise of clearances
-ROUNDING = 1e-9    # share of a limit, for rounding
+MARGIN = 1e-3      # margin to limits, as a share of half their range, for violations between knots
+CLEAR = 1e-4       # m, margin of clearances
+ROUNDING = 1e-9    # tolerated relative violation of limits, for rounding errors
 
 
 class Column(NamedTuple):
-    """One quantity of joints or points: limits, weights, and margins of the limits (k,)."""
+    """A quantity of k joints or points: labels, limits, weights in the objective, margins of the limits (k,)."""
 
     name: str
     labels: tuple[str, ...]
@@ -61,16 +61,16 @@ class Task:
     postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
     planes: Planes | None = None
     springs: Springs | None = None   # between motors and joints
-    passive: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))    # coordinates without motors, in an
-    # open chain; their effort limit is the tolerance between collocation points
-    tolerated: float = 0.0           # that limit
-    # poses at start and end, at rest; `start` or `goal` is then a first guess
+    # coordinates of an open chain without motors; their effort limit is the tolerance between collocation points
+    passive: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    tolerated: float = 0.0           # relative tolerance of their efforts
+    # body poses at start and goal, at rest; `start` or `goal` is then a first guess
     poses: tuple[EndPose | None, EndPose | None] = (None, None)
-    loose: tuple[bool, bool] = (False, False)    # ends with prescribed position only
-    fast: RobotModel | None = None   # the model specialized for batches
+    position_only: tuple[bool, bool] = (False, False)    # ends with prescribed position only
+    specialized: RobotModel | None = None   # the model specialized for batches
 
     def rows(self) -> Any:
-        """Rows of a special task (a path's); None for open and closed chains."""
+        """Dynamics rows of a subclass (a path task); None for open and closed chains."""
         return None
 
     @property
@@ -79,8 +79,8 @@ class Task:
         return self.model.nv if self.chain is None else self.chain.size
 
     @cached_property
-    def postures_given(self) -> tuple[str, ...]:
-        """Those of "start" and "goal" that are no poses."""
+    def prescribed_postures(self) -> tuple[str, ...]:
+        """Names of the ends with a prescribed posture: "start", "goal"."""
         return tuple(name for name, pose in zip(("start", "goal"), self.poses, strict=True) if pose is None)
 
     @cached_property
@@ -127,7 +127,7 @@ class Task:
 
     @cached_property
     def dense(self) -> tuple[tuple[str, Index], ...]:
-        """Rows of the dynamics: quantities and their velocity coordinates."""
+        """Blocks of dynamics rows: quantity and its velocity coordinates."""
         actuated = self.index if self.chain is None else self.chain.actuated
         rows = [(name, actuated) for name, used in (("effort", self.uses_effort), ("power", self.uses_power),
                                                   ("effort_rate", self.uses_rate),
@@ -136,30 +136,30 @@ class Task:
             for name in STATE[:3]:
                 used = np.isfinite(self._limits(name)[1]) | np.isfinite(self._limits(name)[0])
                 used |= self.objective.get(name, np.zeros(self.model.nv)) > 0.0
-                which = self.chain.dependent[used[self.chain.dependent]]
-                rows += [(name, which)] if len(which) else []
+                index = self.chain.dependent[used[self.chain.dependent]]
+                rows += [(name, index)] if len(index) else []
         return tuple(rows)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """All weighted or limited quantities: dense rows, then the state of the splines."""
-        dense_columns = [self._column(name, which) for name, which in self.dense]
+        """All weighted or limited quantities: dynamics rows, then the state of the splines."""
+        dense_columns = [self._column(name, index) for name, index in self.dense]
         if self.planes is not None:
             k = len(self.planes)
             dense_columns.append(Column("clearance", self.planes.names, np.zeros(k), np.full(k, np.inf), np.zeros(k),
                                 np.full(k, CLEAR)))
         return (*dense_columns, *(self._column(name, self.index) for name in STATE[:self.orders]))
 
-    def _column(self, name: str, which: Index) -> Column:
-        lower, upper = (limit[which] for limit in self._limits(name))
-        weight = self.objective.get(name, np.zeros(self.model.nv))[which]
+    def _column(self, name: str, index: Index) -> Column:
+        lower, upper = (limit[index] for limit in self._limits(name))
+        weight = self.objective.get(name, np.zeros(self.model.nv))[index]
         margin = MARGIN * 0.5 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
-        return Column(name, tuple(self.model.velocity_names[j] for j in which), lower, upper, weight, margin)
+        return Column(name, tuple(self.model.velocity_names[j] for j in index), lower, upper, weight, margin)
 
     @cached_property
     def scale(self) -> Array:
-        """Divisor per column: its limit, or 1."""
-        half = np.concatenate([0.5 * (column.upper - column.lower) for column in self.columns])    # inf: no limit
+        """Divisor per column: half the range of its limits, or 1."""
+        half = np.concatenate([0.5 * (column.upper - column.lower) for column in self.columns])
         return np.where(np.isfinite(half), half, 1.0)
 
     def _limits(self, name: str) -> tuple[Array, Array]:
@@ -168,7 +168,7 @@ class Task:
         return self.limits.of(name)
 
     def nodes(self, count: int, more: Array | None = None) -> Nodes:
-        """At least `count` knots, `more` (M,), and the collocation points of unactuated joints."""
+        """At least `count` knots, further knots `more` (M,), and the collocation points of unactuated joints."""
         further = [] if more is None else [more]
         return Nodes.of(self.basis, count, self.orders, np.concatenate(
             [*further, self.basis.collocation if len(self.passive) else np.zeros(0)]))
@@ -184,15 +184,15 @@ class Task:
 
     @cached_property
     def end_columns(self) -> dict[str, Array]:
-        """Values (2 or more, nv) at ends and waypoints that are the same for all motions, by quantity."""
+        """Values (≥ 2, nv) at the ends and waypoints with prescribed postures, by quantity."""
         ends = {"start": self.start, "goal": self.goal}
-        prescribed = [np.array([ends[name][d] for name in self.postures_given]).reshape(-1, self.size)
-                 for d in range(len(self.start))]
-        nothing = np.zeros((0, self.model.nv))
+        prescribed = [np.array([ends[name][d] for name in self.prescribed_postures]).reshape(-1, self.size)
+                      for d in range(len(self.start))]
+        empty = np.zeros((0, self.model.nv))
         if self.chain is None:
             tau = self.friction.effort(prescribed[1]) + inverse_dynamics(
                 self.model, prescribed[0], prescribed[1], prescribed[2], self.wrenches)
-            values = {**dict(zip(STATE, [*prescribed, nothing], strict=False)), "effort": tau}
+            values = {**dict(zip(STATE, [*prescribed, empty], strict=False)), "effort": tau}
             q = values["position"] = np.concatenate([prescribed[0], self.via])
         else:
             assert self.postures is not None
@@ -216,8 +216,8 @@ class Task:
         return self.postures[1] if pose is None else pose.closed(u)
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
-        """Lower and upper bounds of the scaled columns (N, columns): limits minus a margin, widened to the ends'
-        values.
+        """Lower and upper bounds of the scaled columns (N, columns): limits minus a margin, but at least the values at
+        the ends.
         """
         low, high = [], []
         names = self.model.velocity_names
@@ -227,17 +227,17 @@ class Task:
                 ends = ends[:, [names.index(label) for label in labels]]
             low.append(np.maximum(lower, np.minimum(lower + margin, ends.min(axis=0, initial=np.inf))))
             high.append(np.minimum(upper, np.maximum(upper - margin, ends.max(axis=0, initial=-np.inf))))
-            if name == "effort":    # no limit: an equation
+            if name == "effort":    # unactuated joints have equations instead of limits
                 low[-1][self.passive], high[-1][self.passive] = -np.inf, np.inf
         shape = (len(s), len(self.scale))
         return (np.broadcast_to(np.concatenate(low) / self.scale, shape),
                 np.broadcast_to(np.concatenate(high) / self.scale, shape))
 
     def ends(self, T: float) -> tuple[Array, Array]:
-        """The control points fixed by the ends."""
+        """Control points prescribed by start and goal (m, n) for the duration T."""
         return self.basis.end(self.start, T, False), self.basis.end(self.goal, T, True)
 
     def ends_by_duration(self, T: float) -> tuple[Array, Array]:
-        """Derivatives of the fixed control points by T."""
+        """Derivatives of the prescribed control points by T."""
         k = np.arange(len(self.start))[:, None] / T
         return self.basis.end(self.start * k, T, False), self.basis.end(self.goal * k, T, True)

@@ -17,7 +17,7 @@ from ...model.robot_model import RobotModel
 from .body_goal import BodyGoal, EndPose
 from ..splines import Basis
 from ..trajectory import Reference
-from ..optimal.checked import end_state
+from ..optimal.arguments import end_state
 from ..optimal.limits import CheckedLimits
 
 Array = NDArray[np.float64]

@@ -17,13 +17,12 @@ from .task import STATE
 Array = NDArray[np.float64]
 WEIGHED = ("effort", "power", "effort_rate", "velocity", "acceleration", "jerk", "jerk_share", "duration")
 NO_JOINTS = ("duration", "jerk_share")    # objectives with a scalar weight
-SLOWEST = 1e3      # s; and FASTEST: bounds of a free duration
-FASTEST = 1e-3
-SHORTEST, LONGEST = 1e-6, 1e6    # s, bounds of a given duration
+MIN_DURATION, MAX_DURATION = 1e-3, 1e3    # s, default bounds of a free duration
+SHORTEST, LONGEST = 1e-6, 1e6             # s, bounds of durations in arguments
 
 
 def end_state(model: RobotModel, value: Any, name: str, derivatives: int, size: int | None = None) -> Array:
-    """Rows q, v, a, … (derivatives, nv, or size) of an end: positions (at rest), or a `Reference` with derivatives."""
+    """Rows q, v, a, … (derivatives, size) of an end from positions (at rest) or a `Reference`. size: nv by default."""
     parts = list(value) if isinstance(value, Reference) else [value]
     size = size or model.nv
     rows = np.zeros((derivatives, size))
@@ -59,28 +58,28 @@ def checked_objective(model: RobotModel, objective: Any) -> dict[str, Array]:
             raise RbdError(f"objective: the weight of {name} must be one number or {model.nv}, finite and not "
                            f"negative, got {shown(weight)}")
         if name in NO_JOINTS and np.ptp(array):
-            raise RbdError(f"objective: the weight of {name} must be one number, it is that of no joint, got "
+            raise RbdError(f"objective: the weight of {name} must be one number, not one per joint, got "
                            f"{shown(weight)}")
         if array.any():
             checked[name] = array
     if not checked:
         raise RbdError("objective: all weights are 0")
     if [*checked] == ["jerk_share"]:
-        raise RbdError("objective: jerk_share weighs jerk against the rest, of which there is none")
+        raise RbdError("objective: jerk_share is a weight relative to other terms; expected at least one more term")
     return checked
 
 
 def checked_duration(duration: Any) -> tuple[float | None, tuple[float, float]]:
-    """A fixed duration, or None and its bounds."""
+    """The fixed duration (s), or None if free, and the bounds of the duration."""
     if duration is None:
-        return None, (FASTEST, SLOWEST)
+        return None, (MIN_DURATION, MAX_DURATION)
     if isinstance(duration, Sequence) and not isinstance(duration, str):
         if len(duration) != 2:
             raise RbdError(f"duration: expected a time, (shortest, longest) or None, got {shown(duration)}")
-        low, high = (_time(x) for x in duration)
-        if not low < high:
-            raise RbdError(f"duration: the shortest, {low:g} s, is not below the longest, {high:g} s")
-        return None, (low, high)
+        shortest, longest = (_time(x) for x in duration)
+        if not shortest < longest:
+            raise RbdError(f"duration: the shortest, {shortest:g} s, is not below the longest, {longest:g} s")
+        return None, (shortest, longest)
     fixed = _time(duration)
     return fixed, (fixed, fixed)
 
@@ -94,17 +93,17 @@ def _time(value: Any) -> float:
 
 def checked_waypoints(model: RobotModel, waypoints: Any, spline: Basis,
                       size: int | None = None) -> tuple[Array, Array]:
-    """Fractions of the duration (W,) and positions (W, nv, or size) from pairs of these, at most as many as the spline
-    can pass.
+    """Fractions of the duration (W,) and positions (W, size) of the waypoints; raises `RbdError` for more than the
+    spline can pass. size: nv by default.
     """
-    most = spline.count - 2 * spline.end_derivatives
+    max_points = spline.count - 2 * spline.end_derivatives
     times, points = [], []
     if not isinstance(waypoints, Iterable) or isinstance(waypoints, str | bytes | Mapping):
         raise RbdError(f"waypoints: expected pairs (fraction of the duration, q), got {shown(waypoints)}")
     for i, pair in enumerate(waypoints):
-        if i == most:
-            raise RbdError(f"waypoints: splines of {spline.count} control points can pass {most}, and there are more: "
-                           "expected fewer, or more control_points")
+        if i == max_points:
+            raise RbdError(f"waypoints: splines of {spline.count} control points can pass {max_points}, and there are "
+                           "more: expected fewer, or more control_points")
         try:
             time, q = pair
             times.append(float(time))
