@@ -20,6 +20,7 @@ import rbd_ros as rbd
 from rbd_ros.cli import main as cli
 from rbd_ros.nodes.outputs import ADAPTERS, ADAPTERS_TABLE
 from rbd_ros.nodes.world.mounting import TOPIC
+from rbd_ros.runtime.control.adapter_topics import ADAPTER_TOPICS
 from rbd_ros.runtime.security import rights
 from rbd_ros.runtime.security.policy import bringup
 from rbd_ros.runtime.security.rights import TABLE, rights_of
@@ -92,7 +93,7 @@ def test_a_node_has_what_its_policy_grants_and_nothing_else(program, values, wat
 
 
 def test_every_adapter_and_every_node_has_rights():
-    assert set(rights.ADAPTERS) == set(ADAPTERS), "ADAPTERS of rbd_ros/runtime/security/rights.py: a line per adapter"
+    assert set(ADAPTER_TOPICS) == set(ADAPTERS), "rbd_ros/runtime/control/adapter_topics.py: an entry per adapter"
     assert set(TABLE) == set(TABLES)
     assert rights_of("feedforward", {"mounting.frame": "world", "odometry": "odom"}).subscribe - rights_of(
         "feedforward", {}).subscribe == {TOPIC, "odom"}
@@ -124,7 +125,7 @@ def test_every_adapter_has_the_topics_of_its_policy(adapter, stand_ins):    # no
     assert rows
     for values in ({}, {name: f"other/{name.replace('.', '_')}" for name in rows}):
         node, _ = make(adapter, rbd.sample("iiwa"), **values)
-        found = rights.ADAPTERS[adapter](values)
+        found = rights.adapter_rights(adapter, values)
         assert set(node.topics) == found.publish
         assert set(getattr(node, "callbacks", ())) == found.subscribe
 

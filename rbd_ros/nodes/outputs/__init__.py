@@ -1,6 +1,6 @@
 """Outputs of torque nodes: one file per receiver, with its `TABLE` of parameters and its `make`.
 
-To add an output: write its file, and add a line to `ADAPTERS`.
+To add an output: add its topics to `ADAPTER_TOPICS`, write its file, and add a line to `ADAPTERS`.
 """
 from __future__ import annotations
 

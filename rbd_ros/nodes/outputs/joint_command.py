@@ -11,14 +11,15 @@ from typing import Any
 from rclpy.node import Node
 
 from ...core.model.robot_model import RobotModel
+from ...runtime.control.adapter_topics import ADAPTER_TOPICS
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command
 from .output import Array, Indices, Output, Stamp, joint_indices, message_type
 
+(TOPIC,) = ADAPTER_TOPICS["joint_command"]
 TABLE: Table = (
-    Parameter("joint_command.topic", "string", "robot_joint_commands/effort", "Topic of the control_msgs/JointCommand "
-              "output.", read_only=True),
+    TOPIC.parameter,
     Parameter("joint_command.joints", "strings", (), "Joints in that message. Empty: `joints`.", read_only=True),
 )
 
@@ -39,5 +40,5 @@ def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping
     """The output of parameters `joint_command.*`."""
     joints = values["joint_command.joints"] or settings.joints
     return JointCommandOutput(node, message_type("joint_command", "control_msgs", "JointCommand"),
-                              values["joint_command.topic"], joints,
+                              TOPIC.name(values), joints,
                               joint_indices("joint_command.joints", joints, model))

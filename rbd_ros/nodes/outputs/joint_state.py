@@ -8,15 +8,14 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from ...core.model.robot_model import RobotModel
+from ...runtime.control.adapter_topics import ADAPTER_TOPICS
 from ...runtime.control.torque_settings import TorqueSettings
-from ...runtime.parameters import Parameter, Table
+from ...runtime.parameters import Table
 from ...runtime.safety import Command
 from .output import Array, Output, Stamp
 
-TABLE: Table = (
-    Parameter("joint_state.topic", "string", "~/effort_commands", "Topic of the sensor_msgs/JointState output.",
-              read_only=True),
-)
+(TOPIC,) = ADAPTER_TOPICS["joint_state"]
+TABLE: Table = (TOPIC.parameter,)
 
 
 class JointStateOutput(Output):
@@ -34,4 +33,4 @@ class JointStateOutput(Output):
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JointStateOutput:
     """The output of parameters `joint_state.*`."""
-    return JointStateOutput(node, settings, values["joint_state.topic"])
+    return JointStateOutput(node, settings, TOPIC.name(values))

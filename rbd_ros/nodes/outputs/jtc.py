@@ -22,15 +22,15 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...core.model.robot_model import RobotModel
+from ...runtime.control.adapter_topics import ADAPTER_TOPICS
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command
 from .output import Array, Indices, Output, Stamp, joint_indices
 
+(TOPIC,) = ADAPTER_TOPICS["jtc"]
 TABLE: Table = (
-    Parameter("jtc.controller", "string", "joint_trajectory_controller", "Controller that takes "
-              "trajectory_msgs/JointTrajectory on <controller>/joint_trajectory; it needs an effort interface.",
-              read_only=True),
+    TOPIC.parameter,
     Parameter("jtc.joints", "strings", (), "All joints of that controller, in any order. Empty: `joints`.",
               read_only=True),
     Parameter("jtc.time_from_start", "number", 0.0, "Time within which the controller approaches each effort linearly, "
@@ -44,14 +44,14 @@ TABLE: Table = (
 class JtcOutput(Output):
     """trajectory_msgs/JointTrajectory of one point with measured position and velocity, and effort."""
 
-    def __init__(self, node: Node, controller: str, joints: Sequence[str], indices: Indices, reach: float,
+    def __init__(self, node: Node, topic: str, joints: Sequence[str], indices: Indices, reach: float,
                  velocities: bool) -> None:
         point = JointTrajectoryPoint()
         point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(reach * 1e9), 1_000_000_000)
         self._velocities = velocities
         fields = ("positions", "velocities", "effort") if velocities else ("positions", "effort")
         super().__init__(node, JointTrajectory(joint_names=list(joints), points=[point]),
-                         f"{controller}/joint_trajectory", indices,
+                         topic, indices,
                          {f"points.0.{field}": len(joints) for field in fields})
 
     def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
@@ -66,5 +66,5 @@ class JtcOutput(Output):
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JtcOutput:
     """The output of parameters `jtc.*`."""
     joints = values["jtc.joints"] or settings.joints
-    return JtcOutput(node, values["jtc.controller"], joints, joint_indices("jtc.joints", joints, model),
+    return JtcOutput(node, TOPIC.name(values), joints, joint_indices("jtc.joints", joints, model),
                      values["jtc.time_from_start"], values["jtc.velocities"])

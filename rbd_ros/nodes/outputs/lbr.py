@@ -18,6 +18,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...runtime.control.adapter_topics import ADAPTER_TOPICS
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command
@@ -26,11 +27,9 @@ from .output import Array, Indices, Output, Source, Stamp, joint_indices, messag
 JOINTS = 7
 COMMANDING_ACTIVE = 4    # of KUKA::FRI::ESessionState
 
+COMMAND, STATE = ADAPTER_TOPICS["lbr"]
 TABLE: Table = (
-    Parameter("lbr.command_topic", "string", "command/torque", "Topic of the lbr_fri_idl/LBRTorqueCommand output.",
-              read_only=True),
-    Parameter("lbr.state_topic", "string", "state", "Topic of lbr_fri_idl/LBRState: torque is sent only while its "
-              "session_state is 4.", read_only=True),
+    COMMAND.parameter, STATE.parameter,
     Parameter("lbr.joints", "strings", (), "The joints A1 to A7 in this order. Empty: `joints`.", read_only=True),
 )
 
@@ -76,4 +75,4 @@ def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping
                        f"{len(joints)}: {', '.join(joints)}")
     indices = joint_indices("lbr.joints", joints, model)
     command, state = (message_type("lbr", "lbr_fri_idl", name) for name in ("LBRTorqueCommand", "LBRState"))
-    return LbrOutput(node, node, command, state, (values["lbr.command_topic"], values["lbr.state_topic"]), indices)
+    return LbrOutput(node, node, command, state, (COMMAND.name(values), STATE.name(values)), indices)

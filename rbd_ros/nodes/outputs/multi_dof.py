@@ -12,14 +12,15 @@ from typing import Any
 from rclpy.node import Node
 
 from ...core.model.robot_model import RobotModel
+from ...runtime.control.adapter_topics import ADAPTER_TOPICS
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command
 from .output import Array, Indices, Output, Stamp, joint_indices, message_type
 
+(TOPIC,) = ADAPTER_TOPICS["multi_dof"]
 TABLE: Table = (
-    Parameter("multi_dof.controller", "string", "pid_controller", "Controller that takes "
-              "control_msgs/MultiDOFCommand on <controller>/reference.", read_only=True),
+    TOPIC.parameter,
     Parameter("multi_dof.joints", "strings", (), "The order of degrees of freedom in that controller, which ignores "
               "names. Empty: `joints`.", read_only=True),
 )
@@ -28,9 +29,9 @@ TABLE: Table = (
 class MultiDofOutput(Output):
     """control_msgs/MultiDOFCommand with the efforts as `values`."""
 
-    def __init__(self, node: Node, kind: Any, controller: str, joints: Sequence[str], indices: Indices) -> None:
+    def __init__(self, node: Node, kind: Any, topic: str, joints: Sequence[str], indices: Indices) -> None:
         message = kind(dof_names=list(joints))
-        super().__init__(node, message, f"{controller}/reference", indices, {"values": len(joints)})
+        super().__init__(node, message, topic, indices, {"values": len(joints)})
 
     def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
         self.numbers["values"][:] = command.effort[self._indices]
@@ -41,4 +42,4 @@ def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping
     """The output of parameters `multi_dof.*`."""
     joints = values["multi_dof.joints"] or settings.joints
     return MultiDofOutput(node, message_type("multi_dof", "control_msgs", "MultiDOFCommand"),
-                          values["multi_dof.controller"], joints, joint_indices("multi_dof.joints", joints, model))
+                          TOPIC.name(values), joints, joint_indices("multi_dof.joints", joints, model))

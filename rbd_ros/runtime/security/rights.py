@@ -13,6 +13,7 @@ from typing import Any
 from ...core.errors import RbdError, unknown_name
 from ...core.model.files.yaml_text import read_yaml
 from ...core.model.samples import sample_names
+from ..control.adapter_topics import ADAPTER_TOPICS
 from ..cosimulation.lockstep import LOCKSTEP_TABLE, receipt_services
 from ..cosimulation.mujoco_settings import MUJOCO_TABLE
 from ..cosimulation.residual import RESIDUAL_TABLE
@@ -79,24 +80,19 @@ def _sensors(values: Values) -> list[str]:
     return [sensor_topic(joint) for joint in _many(values, "wrench_joints")]
 
 
-ADAPTERS: dict[str, Callable[[Values], Rights]] = {
-    "forward_command": lambda v: rights(publish=[f"{v.get('forward_command.controller', 'effort_controller')}"
-                                                 "/commands"]),
-    "jtc": lambda v: rights(publish=[f"{v.get('jtc.controller', 'joint_trajectory_controller')}/joint_trajectory"]),
-    "joint_state": lambda v: rights(publish=[v.get("joint_state.topic", "~/effort_commands")]),
-    "multi_dof": lambda v: rights(publish=[f"{v.get('multi_dof.controller', 'pid_controller')}/reference"]),
-    "joint_command": lambda v: rights(publish=[v.get("joint_command.topic", "robot_joint_commands/effort")]),
-    "lbr": lambda v: rights(publish=[v.get("lbr.command_topic", "command/torque")],
-                            subscribe=[v.get("lbr.state_topic", "state")]),
-}
+def adapter_rights(adapter: str, values: Values) -> Rights:
+    """Rights of an output adapter; raises `RbdError` for an unknown one."""
+    if adapter not in ADAPTER_TOPICS:
+        raise unknown_name("adapter", adapter, ADAPTER_TOPICS)
+    topics = ADAPTER_TOPICS[adapter]
+    return rights(publish=[topic.name(values) for topic in topics if not topic.subscribed],
+                  subscribe=[topic.name(values) for topic in topics if topic.subscribed])
 
 
 def _torque(values: Values) -> Rights:
     granted = MODEL | rights(publish=["~/effort"], subscribe=["joint_states", STOP], reply=["~/reset"])
     for adapter in _many(values, "adapters"):
-        if adapter not in ADAPTERS:
-            raise unknown_name("adapter", adapter, ADAPTERS)
-        granted |= ADAPTERS[adapter](values)
+        granted |= adapter_rights(adapter, values)
     manager = values.get("handover.controller_manager")
     return granted | (rights(request=[f"{manager}/switch_controller"]) if manager else Rights())
 
