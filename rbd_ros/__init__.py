@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from .core.estimation.payload_estimator import PayloadEstimator
     from .core.estimation.thresholds import ContactThresholds, contact_thresholds
     from .core.identification.base_parameters import BaseParameters, base_parameters
+    from .core.identification.drive_gains import DriveGains, drive_gains
     from .core.identification.excited.excitation import Excitation, excitation
     from .core.identification.excited.poses import PoseExcitation, excitation_poses
     from .core.identification.fit import identify
@@ -133,7 +134,7 @@ __all__ = [
     "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
     "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates", "ContactState",
-    "ContactThresholds", "Cylinder", "DampedDeflection", "Description", "EffortEnergy", "ElasticLaw",
+    "ContactThresholds", "Cylinder", "DampedDeflection", "Description", "DriveGains", "EffortEnergy", "ElasticLaw",
     "ElasticLawSettings", "ElasticSimulator", "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation",
     "ExternalWrench", "FeedbackGains", "FeedbackLinearization", "FixedContact", "FloatTest", "Forward",
     "ForwardDerivatives", "ForwardDirectional", "Friction", "GeneralizedMomentum", "Hybrid", "HybridDerivatives",
@@ -153,9 +154,9 @@ __all__ = [
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
     "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
     "constraint_wrenches", "contact_accelerations", "contact_rates", "contact_thresholds", "contact_twist",
-    "contact_wrenches", "coriolis_matrix", "effective_inertia", "effort_energy", "excitation", "excitation_poses",
-    "external_wrench", "feedback_linearization", "feedback_linearization_directional", "float_test",
-    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
+    "contact_wrenches", "coriolis_matrix", "drive_gains", "effective_inertia", "effort_energy", "excitation",
+    "excitation_poses", "external_wrench", "feedback_linearization", "feedback_linearization_directional",
+    "float_test", "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
     "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
     "from_screws", "generalized_momentum", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
     "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics",
@@ -240,6 +241,8 @@ _LATER = {
     "contact_thresholds": "core.estimation.thresholds",
     "BaseParameters": "core.identification.base_parameters",
     "base_parameters": "core.identification.base_parameters",
+    "DriveGains": "core.identification.drive_gains",
+    "drive_gains": "core.identification.drive_gains",
     "Excitation": "core.identification.excited.excitation",
     "excitation": "core.identification.excited.excitation",
     "PoseExcitation": "core.identification.excited.poses",

@@ -6,6 +6,7 @@ import numpy as np
 
 import rbd_ros as rbd
 from rbd_ros.core.identification.consistency import is_consistent
+from rbd_ros.core.model.payload import with_payloads
 from rbd_ros.core.motion.periodic_motion import PeriodicMotion, fourier
 
 
@@ -52,6 +53,45 @@ def efforts(truth, motion, t):
     """What the motors do at these times, the motion going on before and after as it is periodic."""
     q, v, a = motion(np.mod(t, motion.duration))[:3]
     return rbd.inverse_dynamics(truth, q, v, a) + rbd.friction_effort(truth, v)
+
+
+def currents(truth, gains, motion, rng, load_friction, one_sided, rate=250.0, noise=0.01, bits=14, jitter=3e-4):
+    """What drives with these gains would have recorded: friction that grows with the load of the gear and is larger in
+    one direction, noise (share of the largest joint's current, at most all of a joint's own), encoders of so many bits
+    per turn, stamps that are off (s).
+    """
+    t = np.arange(0.0, motion.duration, 1.0 / rate)
+    q, v, a = motion(t)[:3]
+    carried, slip = rbd.inverse_dynamics(truth, q, v, a), np.tanh(v / 0.01)
+    tau = carried + rbd.friction_effort(truth, v) + load_friction * np.abs(carried) * slip
+    tau += one_sided * truth.friction * slip**2
+    current = tau / gains
+    size = np.std(current, axis=0)
+    current += noise * np.minimum(size.max(), 10.0 * size) * rng.normal(size=current.shape)
+    step = 2.0 * np.pi / 2**bits
+    return rbd.Recording(t + jitter * rng.normal(size=len(t)), step * np.round(q / step), tau=current,
+                         joints=truth.velocity_names)
+
+
+def with_known_load(model, seed, body, mass=None, **options):
+    """The gains of an arm that is not as described, a load on `body`, and recordings without and with it."""
+    rng = np.random.default_rng((10, seed))
+    truth = perturbed(model, seed)
+    q, v, a = (x[:200] for x in periodic(model, seed)(np.arange(0.0, 20.0, 0.1))[:3])
+    size = np.sqrt(np.mean(rbd.inverse_dynamics(truth, q, v, a)**2, axis=0))
+    wet, dry = rng.uniform(0.05, 0.2, (2, model.nv)) * size
+    truth = truth.with_(damping=wet, friction=dry)
+    signs = rng.choice([1.0, 1.0, 1.0, -1.0], model.nv)
+    gains = signs * rng.uniform(5.0, 15.0) * 1.3 ** rng.uniform(-1.0, 1.0, model.nv)
+    share = rng.uniform(0.1, 0.2) if mass is None else mass
+    load = rbd.Inertia(share * model.total_mass, rng.uniform([-0.1, -0.1, 0.05], [0.1, 0.1, 0.15]),
+                       share * model.total_mass * np.diag([0.002, 0.003, 0.002]))
+    rubs = rng.uniform(0.0, 0.1, model.nv), rng.uniform(-0.2, 0.2, model.nv)
+    heavier = with_payloads(truth, {body: load}).with_(armature=truth.armature, damping=truth.damping,
+                                                       friction=truth.friction)
+    pair = [currents(arm, gains, periodic(model, 100 * seed + k, period=15.0), rng, *rubs, **options)
+            for k, arm in enumerate((truth, heavier))]
+    return gains, load, pair[0], pair[1]
 
 
 def rest_to_rest(motion):
@@ -141,6 +181,55 @@ def mutilated(recording, rng):
                 q = q * 180.0 / np.pi
         recording = rbd.Recording(t, q, tau=tau, joints=recording.joints)
     return recording
+
+
+def mutilated_pair(unloaded, loaded, rng):
+    """Recordings without and with a load of which one or two things are wrong, mostly with one of them."""
+    pair = [unloaded, loaded]
+    for _ in range(int(rng.integers(1, 3))):
+        which = int(rng.integers(2))
+        old = pair[which]
+        t, q, tau, joints = old.t.copy(), old.q.copy(), old.tau.copy(), old.joints
+        n, nv = q.shape
+        at, width, j = int(rng.integers(n)), int(rng.integers(1, n)), int(rng.integers(nv))
+        match int(rng.integers(15)):
+            case 0:
+                q[at:at + width, j] = np.nan
+            case 1:
+                tau[at:at + width] = rng.choice([0.0, np.inf])
+            case 2:
+                t, q, tau = (x[at:at + width] for x in (t, q, tau))
+            case 3:
+                tau = tau[:, np.roll(np.arange(nv), 1)]
+            case 4:
+                q = q[:, np.roll(np.arange(nv), 1)]
+            case 5:
+                q = q * 180.0 / np.pi
+            case 6:
+                tau[:, j] = 1.0
+            case 7:
+                q[:, j] = 1.0
+            case 8:
+                tau = np.roll(tau, int(rng.integers(-200, 200)), axis=0)
+            case 9:
+                t = t[rng.permutation(n)]
+            case 10:
+                tau[:, j] *= 10.0 ** rng.uniform(-3.0, 3.0) * rng.choice([-1.0, 1.0])
+            case 11:
+                pair.reverse()
+                continue
+            case 12:
+                q = q[:1] + 1e-5 * rng.normal(size=q.shape)
+            case 13:
+                q, tau, joints = q[:, :-1], tau[:, :-1], joints[:-1]
+            case 14:
+                pair[which] = pair[1 - which]
+                continue
+        try:
+            pair[which] = rbd.Recording(t, q, tau=tau, joints=joints)
+        except rbd.RbdError:    # nothing remains
+            continue
+    return pair
 
 
 def judged(recording, found):

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import RbdError
+from ...core.identification.drive_gains import DriveGains, drive_gains
 from ...core.identification.fit import SOLVERS, identify
 from ...core.identification.identified import Identification
+from ...core.identification.known_load import read_known_load
 from ...core.identification.recorded.reading import JOINT_STATES
 from ...core.identification.recorded.recording import Recording
 from ...core.identification.recorded.signals import REST
@@ -50,6 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delay", type=float, metavar="SECONDS", help="of efforts behind states (default: estimated)")
     parser.add_argument("--gains", nargs="+", metavar="GAIN",
                         help="from what was recorded to N m: one per joint, joint=gain, or 'estimate'")
+    parser.add_argument("--known-load", metavar="LOAD.yaml", help="find the gains first, from --loaded and RECORDING: "
+                        "body, mass and, if known, com and inertia of the load, as payload.* of the nodes; --gains "
+                        "joint=gain is for joints that do not show theirs")
+    parser.add_argument("--loaded", nargs="+", default=[], metavar="RECORDING", help="with the load of --known-load")
     parser.add_argument("--transmission", metavar="FILE.yaml",
                         help="of a coupled wrist: per motor its ratio, or joint → ratio")
     parser.add_argument("--slowest", type=float, default=REST, metavar="SPEED",
@@ -95,13 +101,17 @@ def run(namespace: argparse.Namespace) -> int:
     options = {"topic": namespace.topic, "effort_topic": namespace.effort_topic}
     recording = Recording.load(namespace.recording, **options)
     validation = Recording.load(namespace.validate, **options) if namespace.validate else None
+    gains = _gains(namespace.gains, model)
+    if namespace.known_load or namespace.loaded:
+        loaded = [Recording.load(path, **options) for path in namespace.loaded]
+        gains = _found_gains(model, recording, loaded, namespace, gains)
     result = identify(model, recording, mode=namespace.mode, body=namespace.body, constraints=constraints,
                       validation=validation, rotors=not namespace.no_rotors, stribeck=namespace.stribeck,
                       drives=namespace.drives,
                       zeros=namespace.zeros,
                       cutoff=namespace.cutoff, prior=namespace.prior, solver=namespace.solver,
                       delay="estimate" if namespace.delay is None else namespace.delay,
-                      gains=_gains(namespace.gains, model), slowest=namespace.slowest,
+                      gains=gains, slowest=namespace.slowest,
                       transmission=Transmission.load(namespace.transmission) if namespace.transmission else None,
                       progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
     print("\n".join(as_text(result)))
@@ -149,6 +159,35 @@ def _stiffness(given: list[float] | None, model: RobotModel) -> Array | None:
         raise RbdError(f"--stiffness: expected one positive number or {model.nv}, got "
                        f"{' '.join(map(str, given))[:100]}")
     return np.array(np.broadcast_to(stiffness, model.nv))
+
+
+def _found_gains(model: RobotModel, unloaded: Recording, loaded: list[Recording], namespace: argparse.Namespace,
+                 given: list[float] | dict[str, float] | str | None) -> dict[str, float]:
+    """Gains from the known load, printed; those of joints that do not show theirs must be given by name."""
+    if not (namespace.known_load and loaded):
+        raise RbdError("--known-load LOAD.yaml and --loaded RECORDING go together: the load, and a motion with it")
+    if namespace.transmission or namespace.constraints:
+        raise RbdError("--known-load: gains of coupled wrists and closed loops cannot be found, give them by --gains")
+    if not isinstance(given, dict | None):
+        raise RbdError("--gains: with --known-load, give joint=gain for joints that do not show theirs")
+    body, load, known = read_known_load(namespace.known_load)
+    found = drive_gains(model, unloaded, loaded, body, load, known=known, cutoff=namespace.cutoff,
+                        slowest=namespace.slowest)
+    print("\n".join(_gain_lines(found)), end="\n\n", flush=True)
+    if lacking := [name for name in found.missing if name not in (given or {})]:
+        raise RbdError(f"the gain of {', '.join(lacking)} is not shown: give {lacking[0]}=GAIN by --gains, or record "
+                       "a motion that turns the load against gravity by these joints, or accelerates it")
+    return {**dict(zip(found.joints, map(float, found.gains), strict=True)), **(given or {})}
+
+
+def _gain_lines(found: DriveGains) -> list[str]:
+    """Gains with their intervals for a terminal."""
+    width = max(map(len, found.joints))
+    rows = [f"{name:{width}}  " + ("not shown" if gain != gain else f"{gain:10.4g}  {low:10.4g} to {high:.4g}")
+            + f"  {100.0 * left:8.1f} %" for name, gain, (low, high), left in
+            zip(found.joints, found.gains, found.interval, found.residual, strict=True)]
+    notes = [line for finding in found.findings for line in _wrapped(f"note: {finding}")]
+    return ["gains from the known load, 95 % intervals, and what they leave unexplained:", *rows, *notes]
 
 
 def as_text(result: Identification) -> list[str]:

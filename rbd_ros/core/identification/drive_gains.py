@@ -1,0 +1,420 @@
+"""Drive gains from a known load: factors K_j from recorded currents to N m or N, from motions without and with it.
+
+Per joint j, with s_j = 1 / K_j, the base regressor Y_j, and L_j the effort of the load (zero in recordings without):
+
+    y_j(t + δ_j) = c_j (1 + l_j sign(c_j) p_j) + F_j φ_j + noise,    c_j = s_j (Y_j π + L_j),    p_j = tanh(v_j / s)
+
+(Gautier, Briot 2014). Bodies π are common to all joints and recordings; friction φ_j, in units of the recording, and
+the delay δ_j are of each joint and recording; the friction l_j of what the gear carries is of each joint. The noise is
+on y, so least squares of y, weighted by joint, is the total least squares of the problem; Gauss–Newton from a linear
+start: per joint, y_j on [Y_j, L_j, F_j] is linear in s_j. Intervals are those of s_j, with the covariance of
+`linear_fit`, and are inverted: where they hold zero nothing is known of K_j.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..derivatives.regressor import PARAMETERS
+from ..dynamics.friction import SMOOTHING
+from ..errors import RbdError, shown, unknown_name
+from ..model.inertia import Inertia
+from ..model.payload import payload
+from ..model.robot_model import RobotModel
+from ..model.state import not_a_model
+from .base_parameters import structural_base
+from .effort_checks import CLEAR as CLEAR_FACTOR
+from .effort_checks import HIGH, LOW, check_efforts
+from .effort_factor import correlated
+from .linear_fit import LinearFit, Rows, linear_fit
+from .recorded.recording import Recording
+from .recorded.signals import REST, decimation, prepare
+from .regressor_columns import columns_of, parameters_of
+from .stacking import Equations
+from .transmission import CoupledMotors
+
+Array = NDArray[np.float64]
+KNOWN = {"inertia": 10, "com": 4, "mass": 1}    # of the load: how many of its ten numbers are known
+ROUNDS = 15          # of Gauss–Newton
+SETTLED = 1e-4       # relative change of the gains that ends it
+LONGEST_DELAY = 0.2  # s
+FELT = 3.0           # standard errors of s_j from zero with which it starts the fit
+CLEAR = 0.5          # largest relative half width of the interval of a gain that is given
+MISFIT = 0.5         # largest relative residual of a joint whose gain is given
+COLOURED, PEAK = 0.08, 8.0    # largest relative residual whose spectrum has a peak so many times its mean
+JUMPS = 5.0          # largest way of a joint's raw positions, relative to that of the filtered ones
+ROWS, SHORTEST = 3, 5.0    # least filtered rows without and with the load per unknown, and s
+APART = 5.0          # standard errors between the gain of a joint's own fit and that of the common one
+AGAINST = 4.0        # standard errors by which the power of friction is negative
+FRICTION = ("viscous", "coulomb", "offset")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DriveGains:
+    """The result of `drive_gains`, in the model's order of joints.
+
+    gains (nv,): factors from recorded values to N m or N, with their signs; NaN where the recordings do not show one.
+    interval (nv, 2): at 95 %; infinite where nothing bounds it. residual (nv,): ‖y − ŷ‖ / ‖y‖ of the recorded values
+    while the joint moves, NaN without any. delay (k, nv): how much later than positions values are, s, per recording,
+    those without load first. load_friction (nv,): share of what the joint carries that rubs. findings: what was left
+    out, what does not fit and is doubtful, in words.
+    """
+
+    joints: tuple[str, ...]
+    gains: Array
+    interval: Array
+    residual: Array
+    delay: Array
+    load_friction: Array
+    findings: tuple[str, ...]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Joints whose gain is not shown."""
+        return tuple(name for name, gain in zip(self.joints, self.gains, strict=True) if np.isnan(gain))
+
+    def __repr__(self) -> str:
+        return "DriveGains\n  " + "\n  ".join(
+            f"{name}: not shown" if np.isnan(gain) else f"{name}: {gain:.4g} ({low:.4g} to {high:.4g})"
+            for name, gain, (low, high) in zip(self.joints, self.gains, self.interval, strict=True))
+
+
+def drive_gains(model: RobotModel, unloaded: Recording | Sequence[Recording], loaded: Recording | Sequence[Recording],
+                body: str, load: Inertia, *, known: str = "inertia", cutoff: float | None = None,
+                smoothing: float = SMOOTHING, slowest: float = REST) -> DriveGains:
+    """Find the factors from recorded currents, or torques in other units, to N m and N, from a known load.
+
+    unloaded, loaded: one recording or several without and with the load, of the same or of other motions; inertias and
+    friction are unknown. load: on `body`, in the frame of its link, on top of what the robot weighs without it.
+    known: "inertia" (all of the load), "com" (its mass and centre of mass), "mass": the rest of the load is unknown,
+    too. cutoff (Hz), smoothing and slowest (rad/s, m/s) as of `identify`. Raises `RbdError` for invalid data, if no
+    joint feels the load, or if what was recorded without the load is that with it.
+    """
+    if not isinstance(model, RobotModel):
+        raise not_a_model(model)
+    first, second = _recordings(unloaded, "unloaded"), _recordings(loaded, "loaded")
+    if body not in model.body_names:
+        raise unknown_name("body", body, model.body_names)
+    if not isinstance(load, Inertia):
+        raise RbdError(f"load: expected rbd.Inertia, got {shown(load)}")
+    load = payload(load.mass, load.com, load.matrix)
+    if known not in KNOWN:
+        raise unknown_name("known", known, KNOWN)
+    for a in first:
+        if any(a.same_as(b) for b in second):
+            raise RbdError(f"{a.source}: the same recording is given without and with the load")
+    if cutoff is None:
+        cutoff = max(prepare(model, recording, None, 0.0, smoothing).cutoff for recording in (*first, *second))
+    columns = slice(PARAMETERS * model.body_index(body), PARAMETERS * model.body_index(body) + PARAMETERS)
+    records, findings = [], []
+    for k, recording in enumerate((*first, *second)):
+        word = "unloaded" if k < len(first) else "loaded"
+        prepared = prepare(model, recording, cutoff, 0.0, smoothing)
+        equations = Equations(model, prepared, np.ones(model.nv), CoupledMotors.none(model.nv), slowest)
+        _require_motion(recording, equations)
+        rows = equations.rows()
+        findings += [f"{word}: {note}" for note in (*prepared.notes, *equations.left_out(rows))]
+        records.append(_Record(equations, rows, rows.X[..., columns] * (k >= len(first))))
+    problem = _Problem(model, records, _ten(load), KNOWN[known])
+    if not (problem.L.any() or problem.M.any()):
+        raise RbdError(f"body '{body}' does not move in the loaded recording: a load on it is not felt")
+    _require_length(problem, np.arange(len(records)) >= len(first))
+    return _result(problem, findings, body)
+
+
+def _recordings(given: object, what: str) -> list[Recording]:
+    several: list[Recording] = []
+    for one in given if isinstance(given, list | tuple) else [given]:
+        if not isinstance(one, Recording):
+            raise RbdError(f"{what}: expected rbd.Recording, or several, got {shown(one)}")
+        several.append(one)
+    if not several:
+        raise RbdError(f"{what}: expected at least one recording")
+    return several
+
+
+def _ten(load: Inertia) -> Array:
+    """Mass, first moment, inertia about the origin in the order of the regressor."""
+    xx, xy, xz, yy, yz, zz = load.about_origin[np.triu_indices(3)]
+    return np.array([load.mass, *load.moment, xx, xy, yy, xz, yz, zz])
+
+
+def _require_motion(recording: Recording, equations: Equations) -> None:
+    """`RbdError` if positions go back and forth from row to row: mixed rows, or noise."""
+    ordered = recording.in_order_of(equations.model)[0]
+    order = np.argsort(ordered.t, kind="stable")
+    good: NDArray[np.bool_] = np.all(np.isfinite(ordered.q), axis=1)[order]
+    way = np.sum(np.abs(np.diff(ordered.q[order[good]], axis=0)), axis=0)
+    pieces = equations.prepared.pieces
+    smooth = np.sum([np.abs(piece.v).sum(axis=0) / piece.rate for piece in pieces], axis=0)
+    longest = int(np.argmax(smooth))
+    if way[longest] > JUMPS * smooth[longest]:
+        raise RbdError(f"{recording.source}: positions of {equations.model.velocity_names[longest]} go back and forth "
+                       f"from row to row: {way[longest]:.3g} in all, {smooth[longest]:.3g} filtered. Are its stamps "
+                       "right?")
+
+
+def _require_length(problem: _Problem, loaded: NDArray[np.bool_]) -> None:
+    """`RbdError` if the recordings without the load, or those with it, are too short."""
+    least = ROWS * (problem.Y.shape[-1] + len(FRICTION) + 1)
+    for word, side in (("without", ~loaded), ("with", loaded)):
+        which = np.flatnonzero(side)
+        count = int(np.isin(problem.owner, which).sum())
+        seconds = sum(problem.records[int(k)].equations.prepared.duration for k in which)
+        if count < least or seconds < SHORTEST:
+            raise RbdError(f"the motion {word} the load is too short: {seconds:.1f} s with {count} filtered rows, "
+                           f"expected at least {SHORTEST:g} s and {least}. Record a longer one")
+
+
+def _result(problem: _Problem, findings: list[str], body: str) -> DriveGains:
+    """Solve, leave out joints that contradict the others, and judge what remains."""
+    model, names = problem.model, problem.model.velocity_names
+    faults: list[str] = []
+    silent = ~problem.measured.any(axis=0)
+    while True:
+        start = problem.start()
+        if start is None:
+            raise RbdError("; ".join([*faults, f"no joint feels the load on '{body}': record a motion that turns it "
+                                               "against gravity, or a heavier load"]))
+        x, fit = problem.solved(start)
+        described = problem.Y_all @ parameters_of(model)[:problem.Y_all.shape[-1]]
+        if np.sum(fit.weights * x[problem.s]**2 * (problem.Y @ x[problem.pi]) * described) < 0.0:
+            raise RbdError("the bodies that explain both recordings have negative masses: the recording without the "
+                           "load and that with it are swapped, their columns are mixed, or the load hangs on another "
+                           "body")
+        y = problem.signals(x)[0]
+        off, size = (np.linalg.norm(z * problem.measured, axis=0) for z in (y - problem.predicted(x), y))
+        residual = np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
+        fault = _faults(problem, x, fit, y, residual)
+        if not fault:
+            break
+        worst = max(fault, key=lambda j: float(residual[j]))
+        faults.append(f"gain not shown: {names[worst]}: {fault[worst]}")
+        problem.measured[:, worst] = False
+        if 2 * len(faults) >= np.sum(~silent):
+            raise RbdError("half of the joints, or more, contradict the rest, so no gain is shown: "
+                           + "; ".join(faults))
+    s, half = x[problem.s], fit.half_width[problem.s]
+    delay = x[problem.delta].reshape(model.nv, -1).T
+    with np.errstate(invalid="ignore"):
+        given = problem.measured.any(axis=0) & (half < CLEAR * np.abs(s))
+    vague = problem.measured.any(axis=0) & ~given
+    findings = [*findings, *faults]
+    for reason, which in (("no values were recorded", silent), ("the motions do not show it", vague)):
+        if which.any():
+            findings.append(f"gain not shown: {', '.join(names[j] for j in np.flatnonzero(which))}: {reason}")
+    gains, interval = np.full(model.nv, np.nan), np.tile([-np.inf, np.inf], (model.nv, 1))
+    gains[given] = 1.0 / s[given]
+    interval[given] = np.sort(np.column_stack([1.0 / (s - half)[given], 1.0 / (s + half)[given]]), axis=1)
+    if (gains < 0.0).any():
+        findings.append("gains with a negative sign: " + ", ".join(names[j] for j in np.flatnonzero(gains < 0.0)))
+    findings += _scale(problem, gains)
+    return DriveGains(names, gains, interval, residual, delay, x[problem.l], tuple(findings))
+
+
+def _faults(problem: _Problem, x: Array, fit: LinearFit, y: Array, residual: Array) -> dict[int, str]:
+    """Joints whose values contradict the others' or physics, and how."""
+    s, half = x[problem.s], fit.half_width[problem.s]
+    own, error = problem.alone(x)
+    late = np.abs(x[problem.delta].reshape(len(s), -1)).max(axis=1) >= LONGEST_DELAY
+    left = (y - problem.predicted(x)) * problem.measured
+    backwards = problem.rubs_backwards(x, fit)
+    found: dict[int, str] = {}
+    for j in map(int, np.flatnonzero(problem.measured.any(axis=0))):
+        if late[j]:
+            found[j] = f"its values fit the positions best {LONGEST_DELAY:g} s or more later or earlier"
+        elif residual[j] > MISFIT or (residual[j] > COLOURED and correlated(left[:, j]) > PEAK):
+            found[j] = f"{100.0 * residual[j]:.0f} % of its values are not explained"
+        elif np.isfinite(half[j]) and abs(own[j] - s[j]) > APART * np.hypot(error[j], half[j] / 1.96):
+            found[j] = "it differs from what its own values say alone, without the other joints'"
+        elif backwards[j]:
+            found[j] = "its friction would drive it"
+    return found
+
+
+def _scale(problem: _Problem, gains: Array) -> list[str]:
+    """Finding about bodies that weigh much more or less than the description says."""
+    record = problem.records[0]
+    equations = replace(record.equations, gain=np.where(np.isnan(gains), 1.0, gains))
+    check = check_efforts(equations, replace(record.rows, y=equations.rows().y))
+    clear = ~np.isnan(gains) & (check.error < CLEAR_FACTOR)
+    factor = float(np.median(check.factor[clear])) if clear.any() else 1.0
+    return [f"with these gains the efforts are {factor:.3g} times what the description says: is the mass of the load "
+            "right?"] * (not LOW <= factor <= HIGH)
+
+
+@dataclass(frozen=True, eq=False)
+class _Record:
+    """The rows of one recording: pieces in equations, load columns (N, nv, 10), zeros without the load."""
+
+    equations: Equations
+    rows: Rows
+    load: Array
+
+    def signals(self, delay: Array) -> tuple[Array, Array]:
+        """The recorded values (N, nv), read `delay` (nv,) later, and their time derivatives."""
+        from scipy.interpolate import CubicSpline
+
+        y, slope = [], []
+        for piece in self.equations.prepared.pieces:
+            t = piece.t[decimation(self.equations.prepared, piece)]
+            splines = [CubicSpline(piece.t, column) for column in piece.tau.T]
+            times = [np.clip(t + late, piece.t[0], piece.t[-1]) for late in delay]
+            y.append(np.column_stack([f(x) for f, x in zip(splines, times, strict=True)]))
+            slope.append(np.column_stack([f(x, 1) for f, x in zip(splines, times, strict=True)]))
+        return np.concatenate(y), np.concatenate(slope)
+
+
+class _Problem:
+    """The stacked rows and the places of the unknowns: bodies π, s, load λ, l, friction φ, delays δ."""
+
+    def __init__(self, model: RobotModel, records: Sequence[_Record], load: Array, known: int) -> None:
+        nv, count = model.nv, len(records)
+        self.model, self.records = model, records
+        self.joints = np.arange(nv)
+        chosen = np.concatenate([np.arange(PARAMETERS * len(model.body_names)),
+                                 columns_of(model, "rotor").start + self.joints])
+        base = chosen[structural_base(model, chosen).independent]
+        self.lengths = tuple(k for record in records for k in record.rows.lengths)
+        self.measured = np.concatenate([record.rows.measured for record in records])
+        self.correlation = records[0].rows.correlation
+        self.Y = np.concatenate([record.rows.X[..., base] for record in records])
+        self.Y_all = np.concatenate([record.rows.X[..., columns_of(model, "inertial")] for record in records])
+        columns = np.concatenate([record.load for record in records])
+        self.L, self.M = columns[..., :known] @ load[:known], columns[..., known:]
+        slips, frictions = [], []
+        for k, record in enumerate(records):
+            each = [record.rows.X[:, self.joints, columns_of(model, what).start + self.joints] for what in FRICTION]
+            slips.append(each[1])
+            own = np.zeros((len(each[0]), nv, len(FRICTION) * count + 2))
+            own[..., len(FRICTION) * k:len(FRICTION) * (k + 1)] = np.stack(each, axis=-1)
+            own[..., -2], own[..., -1] = np.abs(each[0]), each[0] * np.abs(each[0])
+            frictions.append(own)
+        self.p, self.F = np.concatenate(slips), np.concatenate(frictions)
+        self.owner = np.repeat(np.arange(count), [len(record.rows.y) for record in records])
+        sizes = [self.Y.shape[-1], nv, self.M.shape[-1], nv, nv * self.F.shape[-1], nv * count]
+        ends = np.cumsum(sizes)
+        self.size = int(ends[-1])
+        self.pi, self.s, self.extra, self.l, self.phi, self.delta = (
+            slice(int(b - a), int(b)) for a, b in zip(sizes, ends, strict=True))
+
+    def own(self, values: Array) -> Array:
+        """Columns (N, nv, k) of one joint each as (N, nv, nv·k)."""
+        n, nv, k = values.shape
+        out = np.zeros((n, nv, nv, k))
+        out[:, self.joints, self.joints] = values
+        return out.reshape(n, nv, nv * k)
+
+    def delay_columns(self, slope: Array) -> Array:
+        """−ẏ in the column of each joint and recording, (N, nv, nv·R)."""
+        held = self.owner[:, None] == np.arange(len(self.records))
+        return -self.own(slope[..., None] * held[:, None, :])
+
+    def carried(self, x: Array) -> Array:
+        """Y π + L (N, nv)."""
+        effort: Array = self.Y @ x[self.pi] + self.L + self.M @ x[self.extra]
+        return effort
+
+    def predicted(self, x: Array) -> Array:
+        """y (N, nv) of the unknowns, delays left out."""
+        c = x[self.s] * self.carried(x)
+        phi = x[self.phi].reshape(len(self.joints), -1)
+        y: Array = c * (1.0 + x[self.l] * np.sign(c) * self.p) + np.einsum("njk,jk->nj", self.F, phi)
+        return y
+
+    def signals(self, x: Array) -> tuple[Array, Array]:
+        delays = x[self.delta].reshape(len(self.joints), -1).T
+        parts = [record.signals(delay) for record, delay in zip(self.records, delays, strict=True)]
+        return np.concatenate([y for y, _ in parts]), np.concatenate([slope for _, slope in parts])
+
+    def rows(self, x: Array) -> Rows:
+        """The problem linearised about x: its solution is the next x."""
+        y, slope = self.signals(x)
+        carried = self.carried(x)
+        gain = 1.0 + x[self.l] * np.sign(x[self.s] * carried) * self.p
+        J = np.concatenate([
+            (x[self.s] * gain)[..., None] * self.Y, self.own((carried * gain)[..., None]),
+            (x[self.s] * gain)[..., None] * self.M, self.own((np.abs(x[self.s] * carried) * self.p)[..., None]),
+            self.own(self.F), self.delay_columns(slope)], axis=2)
+        free = x.copy()
+        free[self.delta] = 0.0
+        return Rows(J, y - self.predicted(x) + J @ free, self.lengths, self.measured, self.correlation)
+
+    def start(self) -> Array | None:
+        """Unknowns of linear fits: s of each joint by itself, π of the joints that feel the load, s of the others; None
+        where none feels it.
+        """
+        x = np.zeros(self.size)
+        y, slope = self.signals(x)
+        late, k = self.delay_columns(slope), self.F.shape[-1]
+        own, error = self.alone(x)
+        known = np.abs(own) > FELT * error
+        if not known.any():
+            return None
+        x[self.s] = s = np.where(known, own, 0.0)
+        X = np.concatenate([s[:, None] * self.Y, s[:, None] * self.M, self.own(self.F), late], axis=2)
+        rows = Rows(X, y - s * self.L, self.lengths, self.measured & known, self.correlation)
+        fit = linear_fit(rows, intervals=False)
+        a, b = self.Y.shape[-1], self.Y.shape[-1] + self.M.shape[-1]
+        x[self.pi], x[self.extra] = fit.beta[:a], fit.beta[a:b]
+        x[self.phi] = fit.beta[b:b + len(self.joints) * k]
+        carried = self.carried(x)
+        for j in map(int, np.flatnonzero(self.measured.any(axis=0) & ~known)):
+            X = np.concatenate([carried[:, j, None], self.F[:, j]], axis=1)
+            beta = linear_fit(self.one(X, y, j), intervals=False).beta
+            x[self.s][j], x[self.phi][j * k:(j + 1) * k] = beta[0], beta[1:]
+        return x
+
+    def alone(self, x: Array) -> tuple[Array, Array]:
+        """s (nv,) of each joint with bodies of its own, which is linear, and its standard error; the friction of what
+        it carries is that of x.
+        """
+        y, slope = self.signals(x)
+        late, count = self.delay_columns(slope), len(self.records)
+        rubbing = np.abs(x[self.s] * self.carried(x)) * self.p
+        own, error = np.zeros(len(self.joints)), np.full(len(self.joints), np.inf)
+        for j in map(int, np.flatnonzero(self.measured.any(axis=0))):
+            felt = np.abs(self.Y[:, j]).max(axis=0) > 0.0
+            X = np.concatenate([self.L[:, j, None], self.M[:, j], self.F[:, j], rubbing[:, j, None],
+                                late[:, j, j * count:(j + 1) * count], self.Y[:, j, felt]], axis=1)
+            fit = linear_fit(self.one(X, y, j))
+            own[j], error[j] = fit.beta[0], np.sqrt(fit.covariance[0, 0])
+        return own, error
+
+    def one(self, X: Array, y: Array, j: int) -> Rows:
+        """The rows of joint j."""
+        return Rows(X[:, None], y[:, j, None], self.lengths, self.measured[:, j, None], self.correlation)
+
+    def solved(self, x: Array) -> tuple[Array, LinearFit]:
+        """Least squares by Gauss–Newton, and the linear fit about the solution."""
+        for _ in range(ROUNDS):
+            before, x = x, linear_fit(self.rows(x), intervals=False).beta + self.late(x)
+            x[self.delta] = np.clip(x[self.delta], -LONGEST_DELAY, LONGEST_DELAY)
+            if np.all(np.abs(x[self.s] - before[self.s]) <= SETTLED * np.abs(x[self.s])):
+                break
+        return x, linear_fit(self.rows(x))
+
+    def late(self, x: Array) -> Array:
+        """The delays alone, to which a step adds."""
+        out = np.zeros(self.size)
+        out[self.delta] = x[self.delta]
+        return out
+
+    def rubs_backwards(self, x: Array, fit: LinearFit) -> NDArray[np.bool_]:
+        """Joints (nv,) whose friction does work on them, in all recordings together."""
+        out = np.zeros(len(self.joints), dtype=bool)
+        speed = self.F[..., :len(FRICTION) * len(self.records):len(FRICTION)].sum(axis=-1)
+        k = self.F.shape[-1]
+        dry = np.setdiff1d(np.arange(k), len(FRICTION) * np.arange(len(self.records)) + FRICTION.index("offset"))
+        for j in np.flatnonzero(self.measured.any(axis=0)):
+            at = self.phi.start + j * k + dry
+            work = np.sum(speed[:, j, None] * self.F[:, j][:, dry] * self.measured[:, j, None], axis=0)
+            covariance = fit.covariance[np.ix_(at, at)]
+            if not np.isfinite(covariance).all():
+                continue
+            spread = np.sqrt(work @ covariance @ work)
+            out[j] = work @ x[at] * np.sign(x[self.s][j]) < -AGAINST * spread
+        return out
