@@ -10,9 +10,9 @@ import pytest
 import rbd_ros as rbd
 
 # What functions return and raise: their examples show it.
-RESULTS = {"BaseParameters", "ContactThresholds", "Estimate", "Excitation", "ExternalWrench", "FloatTest",
-           "Identification", "OptimalMotion", "PoseExcitation", "RbdError", "RbdWarning", "SingularMassMatrix",
-           "SpecializedModel", "TimedPath", "Zeros"}
+RESULTS = {"BaseParameters", "ContactThresholds", "DriveGains", "Estimate", "Excitation", "ExternalWrench",
+           "FloatTest", "Identification", "OptimalMotion", "PoseExcitation", "RbdError", "RbdWarning",
+           "SingularMassMatrix", "SpecializedModel", "TimedPath", "Zeros"}
 PUBLIC = {name: value for name in rbd.__all__ if callable(value := getattr(rbd, name))}
 
 

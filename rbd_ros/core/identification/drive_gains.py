@@ -92,6 +92,15 @@ def drive_gains(model: RobotModel, unloaded: Recording | Sequence[Recording], lo
     known: "inertia" (all of the load), "com" (its mass and centre of mass), "mass": the rest of the load is unknown,
     too. cutoff (Hz), smoothing and slowest (rad/s, m/s) as of `identify`. Raises `RbdError` for invalid data, if no
     joint feels the load, or if what was recorded without the load is that with it.
+
+        >>> model, load = rbd.sample("two_link"), rbd.Inertia(2.0, np.array([0.1, 0.0, 0.0]), 0.01 * np.eye(3))
+        >>> t, sides = np.linspace(0.0, 20.0, 2001), []
+        >>> for k, robot in enumerate((model, model.with_payload("tip", load))):
+        ...     motion = rbd.SplineMotion(np.random.default_rng(k).normal(size=(40, 2)), 20.0)(t)
+        ...     currents = rbd.inverse_dynamics(robot, motion.q, motion.v, motion.a) / [10.0, 5.0]
+        ...     sides.append(rbd.Recording(t, motion.q, tau=currents))
+        >>> rbd.drive_gains(model, *sides, "tip", load).gains.round(2)
+        array([10.,  5.])
     """
     if not isinstance(model, RobotModel):
         raise not_a_model(model)
