@@ -21,6 +21,7 @@ COMMANDS = {
     "excite": ("identification.excite", "find a motion that shows the inertial parameters of an arm, to be recorded"),
     "identify": ("identification.identify", "find inertial parameters and friction of an arm from a recorded motion"),
     "thresholds": ("identification.thresholds", "find from motions without contact when an external effort is one"),
+    "float": ("identification.float_test", "would the arm float under the gravity torque of its description alone?"),
     "gazebo": ("bringup.gazebo", "write the files to control an arm by torque in Gazebo"),
     "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
     "layouts": ("layouts.layouts", "write layouts of PlotJuggler and Foxglove for a robot: torque, limits, latencies"),

@@ -19,7 +19,7 @@ from ...core.motion.periodic_motion import PeriodicMotion
 from ...core.motion.sampled_motion import SampledMotion
 from ...core.motion.places.plane_limit import PlaneLimit
 from ..files.robot import add_robot, load_robot
-from .identify import locked
+from .recorded import locked
 
 RATE = 200.0    # Hz, sampling of unlimited quantities
 

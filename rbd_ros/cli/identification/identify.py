@@ -4,7 +4,6 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,7 @@ from ...core.identification.drive_gains import DriveGains, drive_gains
 from ...core.identification.fit import SOLVERS, identify
 from ...core.identification.identified import Identification
 from ...core.identification.known_load import read_known_load
-from ...core.identification.recorded.reading import JOINT_STATES
 from ...core.identification.recorded.recording import Recording
-from ...core.identification.recorded.signals import REST
 from ...core.identification.transmission import Transmission
 from ...core.identification.unknowns import MODES
 from ...core.identification.written.report import (
@@ -26,7 +23,8 @@ from ...core.model.robot_model import RobotModel
 from ...core.model.samples import constraints_from
 from ...core.text_table import aligned
 from ..files.motion import motion_from
-from ..files.robot import add_robot, description_of, load_robot
+from ..files.robot import add_robot, description_of
+from .recorded import add_recorded, gains_of, load_recording, recorded_model
 
 Array = NDArray[np.float64]
 WIDTH = 100
@@ -35,7 +33,7 @@ WIDTH = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd identify`."""
     add_robot(parser, old="--urdf")
-    parser.add_argument("recording", nargs="?", metavar="RECORDING", help="rosbag2 (folder, .db3, .mcap), .csv or .npz")
+    add_recorded(parser, nargs="?", estimate=", or 'estimate'")
     parser.add_argument("-o", "--output", metavar="NEW.urdf", help="the description with what was found")
     parser.add_argument("--parameters", metavar="NODES.yaml", help="rotors and friction as parameters of the nodes")
     parser.add_argument("--actuation", metavar="DRIVES.yaml", help="drives for parameter actuation_file")
@@ -48,26 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--validate", metavar="RECORDING", help="another motion, to judge by (default: the last fifth)")
     parser.add_argument("--mode", choices=MODES, default="full", help="what is unknown (default: %(default)s)")
     parser.add_argument("--body", metavar="LINK", help="that carries the load, with --mode payload")
-    parser.add_argument("--cutoff", type=float, metavar="HZ", help="of the filter (default: from the positions)")
     parser.add_argument("--delay", type=float, metavar="SECONDS", help="of efforts behind states (default: estimated)")
-    parser.add_argument("--gains", nargs="+", metavar="GAIN",
-                        help="from what was recorded to N m: one per joint, joint=gain, or 'estimate'")
     parser.add_argument("--known-load", metavar="LOAD.yaml", help="find the gains first, from --loaded and RECORDING: "
                         "body, mass and, if known, com and inertia of the load, as payload.* of the nodes; --gains "
                         "joint=gain is for joints that do not show theirs")
     parser.add_argument("--loaded", nargs="+", default=[], metavar="RECORDING", help="with the load of --known-load")
     parser.add_argument("--transmission", metavar="FILE.yaml",
                         help="of a coupled wrist: per motor its ratio, or joint → ratio")
-    parser.add_argument("--slowest", type=float, default=REST, metavar="SPEED",
-                        help="rad/s, m/s: slower joints stick and are left out meanwhile; 0 with torque sensors at the "
-                             "links (default: %(default)s)")
-    parser.add_argument("--topic", default=JOINT_STATES, help="of the joint states in a bag (default: %(default)s)")
-    parser.add_argument("--effort-topic", metavar="TOPIC", help="of the efforts, if joint states have none")
-    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood still: at zero, or "
-                        "JOINT=POSITION")
-    parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
-                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: "
-                        "0 0 -9.81)")
     parser.add_argument("--constraints", metavar="FILE.yaml", help="closed loops of the robot, or a sample's name")
     parser.add_argument("--zeros", action="store_true", help="zero offsets of the joints and the tilt of the mounting, "
                         "too, as far as gravity shows them")
@@ -89,7 +74,7 @@ def run(namespace: argparse.Namespace) -> int:
         namespace.robot, namespace.recording = None, namespace.robot
     if namespace.recording is None:
         raise RbdError("expected ROBOT RECORDING: a recording is a bag, .csv or .npz")
-    model = load_robot(namespace, quiet=True, gravity=namespace.gravity, locked=locked(namespace.lock))
+    model = recorded_model(namespace)
     motion = motion_from(namespace.expect, model) if namespace.expect else None
     stiffness = _stiffness(namespace.stiffness, model)
     if stiffness is not None and motion is None:
@@ -98,12 +83,11 @@ def run(namespace: argparse.Namespace) -> int:
         raise RbdError("--actuation with --drives: give --parameters NODES.yaml, too, which has friction by direction "
                        "and by load")
     constraints = constraints_from(namespace.constraints, model) if namespace.constraints else None
-    options = {"topic": namespace.topic, "effort_topic": namespace.effort_topic}
-    recording = Recording.load(namespace.recording, **options)
-    validation = Recording.load(namespace.validate, **options) if namespace.validate else None
-    gains = _gains(namespace.gains, model)
+    recording = load_recording(namespace, namespace.recording)
+    validation = load_recording(namespace, namespace.validate) if namespace.validate else None
+    gains = "estimate" if namespace.gains == ["estimate"] else gains_of(namespace.gains, model, ", or 'estimate'")
     if namespace.known_load or namespace.loaded:
-        loaded = [Recording.load(path, **options) for path in namespace.loaded]
+        loaded = [load_recording(namespace, path) for path in namespace.loaded]
         gains = _found_gains(model, recording, loaded, namespace, gains)
     result = identify(model, recording, mode=namespace.mode, body=namespace.body, constraints=constraints,
                       validation=validation, rotors=not namespace.no_rotors, stribeck=namespace.stribeck,
@@ -129,26 +113,6 @@ def run(namespace: argparse.Namespace) -> int:
             write(path)
             print(f"wrote {path}")
     return 0 if result.residual.overall < result.residual.overall_before else 1
-
-
-def locked(given: Sequence[str]) -> dict[str, float]:
-    """Positions of locked joints, by name."""
-    try:
-        return {name: float(value or 0.0) for name, _, value in (word.partition("=") for word in given)}
-    except ValueError:
-        raise RbdError(f"--lock: expected JOINT or JOINT=POSITION, got {' '.join(given)[:100]}") from None
-
-
-def _gains(given: list[str] | None, model: RobotModel) -> list[float] | dict[str, float] | str | None:
-    if given is None or given == ["estimate"]:
-        return given[0] if given else None
-    try:
-        if all("=" in word for word in given):
-            return {name: float(value) for name, _, value in (word.partition("=") for word in given)}
-        return [float(word) for word in given]
-    except ValueError:
-        raise RbdError(f"--gains: expected {model.nv} numbers, joint=number, or 'estimate', got "
-                       f"{' '.join(given)[:100]}") from None
 
 
 def _stiffness(given: list[float] | None, model: RobotModel) -> Array | None:

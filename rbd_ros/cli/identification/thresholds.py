@@ -13,7 +13,7 @@ from ...core.identification.recorded.recording import Recording
 from ...core.identification.written.node_files import write_text
 from ...core.text_table import aligned
 from ..files.robot import add_robot, load_robot
-from .identify import locked
+from .recorded import locked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

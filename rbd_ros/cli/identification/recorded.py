@@ -1,0 +1,63 @@
+"""Arguments of commands that take a robot and its recording."""
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ...core.errors import RbdError
+from ...core.identification.recorded.reading import JOINT_STATES
+from ...core.identification.recorded.recording import Recording
+from ...core.identification.recorded.signals import REST
+from ...core.model.robot_model import RobotModel
+from ..files.robot import load_robot
+
+
+def add_recorded(parser: argparse.ArgumentParser, *, nargs: str | None = None, estimate: str = "") -> None:
+    """Declare the recording and how it is read. estimate: a further choice of --gains, in words."""
+    parser.add_argument("recording", nargs=nargs, metavar="RECORDING",    # type: ignore[arg-type]
+                        help="rosbag2 (folder, .db3, .mcap), .csv or .npz")
+    parser.add_argument("--cutoff", type=float, metavar="HZ", help="of the filter (default: from the positions)")
+    parser.add_argument("--gains", nargs="+", metavar="GAIN",
+                        help=f"from what was recorded to N m: one per joint, or joint=gain{estimate}")
+    parser.add_argument("--slowest", type=float, default=REST, metavar="SPEED",
+                        help="rad/s, m/s: slower joints stick and are left out meanwhile; 0 with torque sensors at the "
+                             "links (default: %(default)s)")
+    parser.add_argument("--topic", default=JOINT_STATES, help="of the joint states in a bag (default: %(default)s)")
+    parser.add_argument("--effort-topic", metavar="TOPIC", help="of the efforts, if joint states have none")
+    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood still: at zero, or "
+                        "JOINT=POSITION")
+    parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
+                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: "
+                        "0 0 -9.81)")
+
+
+def recorded_model(namespace: argparse.Namespace) -> RobotModel:
+    """The robot, as it was mounted and with what was locked."""
+    return load_robot(namespace, quiet=True, gravity=namespace.gravity, locked=locked(namespace.lock))
+
+
+def load_recording(namespace: argparse.Namespace, path: str) -> Recording:
+    """A recording, of the topics that were given."""
+    return Recording.load(path, topic=namespace.topic, effort_topic=namespace.effort_topic)
+
+
+def locked(given: Sequence[str]) -> dict[str, float]:
+    """Positions of locked joints, by name."""
+    try:
+        return {name: float(value or 0.0) for name, _, value in (word.partition("=") for word in given)}
+    except ValueError:
+        raise RbdError(f"--lock: expected JOINT or JOINT=POSITION, got {' '.join(given)[:100]}") from None
+
+
+def gains_of(given: list[str] | None, model: RobotModel, expected: str = "") -> (
+        list[float] | dict[str, float] | None):
+    """The gains, in the model's order or by name; None without any. expected: further words of the error."""
+    if given is None:
+        return None
+    try:
+        if all("=" in word for word in given):
+            return {name: float(value) for name, _, value in (word.partition("=") for word in given)}
+        return [float(word) for word in given]
+    except ValueError:
+        raise RbdError(f"--gains: expected {model.nv} numbers, or joint=number{expected}, got "
+                       f"{' '.join(given)[:100]}") from None
