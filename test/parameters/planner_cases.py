@@ -33,14 +33,14 @@ def plan(values: Values, urdf: str = "", **fields: Any) -> Plan:
                                                      "duration": 1.5, "objective": ["effort"]} | fields), 0.0))
 
 
-def unexplained(model: rbd.RobotModel, smoothing: float = 0.01) -> Any:
+def unexplained(model: rbd.RobotModel, smoothing: float = 0.01, **more: Any) -> Any:
     """What an observed plan's efforts are beyond those of this model, where they differ most."""
     def observe(values: Values) -> float:
         points = plan(values).points
         assert points is not None
         n = model.nv
-        expected = rbd.inverse_dynamics(model, *(x[:, :n] for x in points[1:4])) + rbd.friction_effort(
-            model, points.v[:, :n], smoothing)
+        expected = rbd.joint_friction(model, smoothing, **more).add(points.v[:, :n], rbd.inverse_dynamics(
+            model, *(x[:, :n] for x in points[1:4])))
         return float(np.abs(points.effort - expected).max()) if points.effort.shape == expected.shape else np.inf
 
     return observe
@@ -146,6 +146,9 @@ def planner_cases() -> dict[str, Case]:
         "friction.damping": Case(False, unexplained(model.with_(damping=0.0)), 0.0),
         "friction.coulomb": Case(False, unexplained(model.with_(friction=0.0)), 0.0),
         "friction.smoothing": Case(0.5, unexplained(model, 0.5), 0.0),
+        "friction.asymmetry": Case([0.05, 0.0], unexplained(model, asymmetry=[0.05, 0.0]), 0.0),
+        "friction.viscous_asymmetry": Case([0.05, 0.0], unexplained(model, viscous_asymmetry=[0.05, 0.0]), 0.0),
+        "friction.load": Case([0.1, 0.2], unexplained(model, load=[0.1, 0.2]), 0.0),
         "effort_limits.maximum": Case(12.0, largest("effort", 12.0, duration=0.7), True),
         "effort_limits.override_zero": Case(50.0, zero_override, True),
         "effort_limits.scaling": Case(0.12, largest("effort", [12.0, 6.0], duration=0.7), True),

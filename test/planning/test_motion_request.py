@@ -104,7 +104,7 @@ def test_what_a_controller_makes_of_the_points_keeps_every_limit(made, fields):
             continue
         assert plan.good, plan.reason
         _, q, v, a = interpolated(*plan.points[:4])
-        tau = rbd.inverse_dynamics(task.model, q, v, a) + rbd.friction_effort(task.model, v, task.smoothing)
+        tau = task.friction.add(v, rbd.inverse_dynamics(task.model, q, v, a))
         assert np.max(np.abs(tau) / limits.effort) <= 1.0 + 1e-5
         assert np.max(q - limits.position_upper) <= 1e-5 and np.max(limits.position_lower - q) <= 1e-5
     assert 0 < refused < 7

@@ -188,6 +188,14 @@ class Friction:
         self.without_load("its second derivative")
         return slopes(self._parameters, v)[1]    # type: ignore[no-any-return]
 
+    def curvatures(self, v: Array, tau: Array) -> tuple[Array, Array, Array]:
+        """Second derivatives of `add` by (v, v), (v, tau) and (tau, tau), (…, n) each."""
+        k, s = self._parameters[7], self._parameters[4]
+        t, size = np.tanh(v / s), np.sqrt(tau * tau + LOAD_SMOOTHING**2)
+        t1 = (1.0 - t * t) / s
+        return (slopes(self._parameters, v)[1] - 2.0 * k * size * t * t1 / s, k * t1 * tau / size,
+                k * t * LOAD_SMOOTHING**2 / size**3)
+
     def without_load(self, what: str) -> Friction:
         """The law; raises `RbdError` if it depends on the load, which `what` does not support."""
         if self.by_load:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
 from ..batch import Executors, batch
-from ..dynamics.friction import SMOOTHING
+from ..dynamics.friction import SMOOTHING, Friction
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
 from ..model.constraints import ConstraintSet
@@ -109,7 +109,7 @@ class OptimalMotion:
         if self._closed is not None:
             return self._closed.effort(t)
         z, task = self.spline(t), self._task
-        efforts: Array = inverse_dynamics(task.model, z.q, z.v, z.a, task.wrenches) + task.friction.effort(z.v)
+        efforts = task.friction.add(z.v, inverse_dynamics(task.model, z.q, z.v, z.a, task.wrenches))
         efforts[..., task.passive] = 0.0
         return efforts
 
@@ -133,7 +133,8 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
                     constraints: ConstraintSet | None = None, actuated: ArrayLike | Sequence[str] | None = None,
                     minimize: str = "effort", passive_tolerance: float = 1e-3, planes: Iterable[PlaneLimit] = (),
                     actuation: Actuation | None = None,
-                    smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
+                    smoothing: float = SMOOTHING, friction: Friction | None = None,
+                    degree: int = 5, control_points: int = 20, nodes: int = 100,
                     tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int | None = None,
                     executor: Executors = None, progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
@@ -148,9 +149,10 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
 
     limits: the model's by default. actuation: with springs, for limits of `motor_velocity`; inertia and efforts are
     then those of the links, efforts within the springs' range. planes: half-space limits of points. waypoints: pairs of
-    a fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, constant. Friction is
-    the model's, smoothed as in `friction_effort`. degree: 5 or 7. control_points: per joint. nodes: knots for cost and
-    limits; more are added at violated limits. time_limit: s, of all starts together. starts: number of first guesses,
+    a fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, constant. friction: a
+    law, by default the model's, smoothed as in `friction_effort`; one that depends on the load without loops and effort
+    rates. degree: 5 or 7. control_points: per joint. nodes: knots for cost and limits; more are added at violated
+    limits. time_limit: s, of all starts together. starts: number of first guesses,
     the best of whose motions is returned (default: 3, but 1 with loops or joints without motors, where a search takes
     seconds); up to 3 are tried where no motion is good. With an executor, as of `rbd.batch`, they are searched in
     parallel, each with time_limit. progress: called at each iteration, not with an executor; a true result ends the
@@ -175,7 +177,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     """
     ask = partial(checked_task, model, start, goal, duration, objective, limits, waypoints, external_wrenches,
                   smoothing, degree, control_points, constraints, actuated, minimize, planes, actuation,
-                  passive_tolerance)
+                  passive_tolerance, friction=friction)
     search = partial(_search, ask, positive(time_limit, "time_limit", "time"), nodes, tolerance)
     count = None if starts is None else whole_number(starts, "starts")
     if executor is None:

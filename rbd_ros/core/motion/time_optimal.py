@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
-from ..dynamics.friction import SMOOTHING, Friction, joint_friction
+from ..dynamics.friction import SMOOTHING, Friction, fitting, joint_friction
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
 from ..model.robot_model import RobotModel
@@ -40,6 +40,7 @@ ATTEMPTS = 12
 AROUND = 2           # grid points on either side
 SLOWEST = 1e-12      # share of the largest speed along the path that counts as rest
 MOST_PARTS = 1_000_000
+UNLIMITED = 1e150    # whose square is a number
 DENSE = 4            # factor of the grid for finding the times of its points
 
 
@@ -129,21 +130,22 @@ class TimedPath:
     def effort(self, t: ArrayLike) -> Array:
         """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N."""
         z = self(t)
-        efforts: Array = inverse_dynamics(self._model, z.q, z.v, z.a, self._wrenches) + self._friction.effort(z.v)
-        return efforts
+        efforts = inverse_dynamics(self._model, z.q, z.v, z.a, self._wrenches)
+        return self._friction.add(z.v, efforts)
 
 
 def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMotion, *,
                  limits: MotionLimits | None = None, external_wrenches: Any = None, smoothing: float = SMOOTHING,
-                 start_speed: float = 0.0, goal_speed: float = 0.0, grid: int = 1000,
+                 friction: Friction | None = None, start_speed: float = 0.0, goal_speed: float = 0.0, grid: int = 1000,
                  actuation: Actuation | None = None, control_points: int = 100,
                  time_limit: float = 10.0) -> TimedPath:
     """The fastest motion along a path that keeps the limits, with friction.
 
     path: positions (N, nq), N ≥ 2, interpolated by a spline of degree up to 5, or a motion, whose timing is ignored.
-    limits: the model's by default. external_wrenches: as of `inverse_dynamics`, constant. Friction is the model's,
-    smoothed as in `friction_effort`. start_speed, goal_speed: at the ends, path lengths per second. grid: number of
-    parts of the path, each with constant d²s/dt². Margins are increased at limits violated between grid points.
+    limits: the model's by default. external_wrenches: as of `inverse_dynamics`, constant. friction: a law without
+    Stribeck's effect; by default the model's, smoothed as in `friction_effort`. start_speed, goal_speed: at the ends,
+    path lengths per second. grid: number of parts of the path, each with constant d²s/dt². Margins are increased
+    at limits violated between grid points.
 
     With limits of jerk, effort rate or motor velocity (which needs `actuation`, as of `optimize_motion`), s(t) is a
     quintic spline of control_points, optimised as in `optimize_motion` within time_limit (s), with d²s/dt² = 0 at the
@@ -170,7 +172,10 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     count = max(whole_number(grid, "grid", most=MOST_PARTS), 10)
     longest = positive(time_limit, "time_limit", "time")
     basis(5, control_points)
-    friction = joint_friction(model, smoothing)
+    friction = joint_friction(model, smoothing) if friction is None else fitting(model, friction)
+    if np.any(friction.breakaway != friction.coulomb):
+        raise RbdError(f"friction.breakaway: time_optimal does not support Stribeck's effect, expected coulomb, "
+                       f"{shown(friction.coulomb)}, got {shown(friction.breakaway)}")
     ends = [0.0 if speed == 0.0 else positive(speed, name, "speed")
             for speed, name in ((start_speed, "start_speed"), (goal_speed, "goal_speed"))]
     share = {name: np.full(count + 1, 1.0 - FIRST_MARGIN) for name in ("velocity", "acceleration", "effort")}
@@ -223,10 +228,11 @@ def _timing(model: RobotModel, along: Path, limits: CheckedLimits,
     n = model.nv
     bound = np.concatenate([np.outer(share["effort"], limits.effort),
                             np.outer(share["acceleration"], limits.acceleration)], axis=1)
-    bound = np.minimum(np.where(np.isfinite(bound), bound, 1e300), 1e300)
+    bound = np.minimum(np.where(np.isfinite(bound), bound, UNLIMITED), UNLIMITED)
     bound[:, :n] = np.maximum(bound[:, :n], np.minimum(limits.effort, np.abs(still) * (1.0 + 1e-12)))
-    law = np.zeros((3, 2 * n))
-    law[0, :n], law[1, :n], law[2] = friction.damping, friction.coulomb, friction.smoothing
+    law = np.zeros((8, 2 * n))
+    law[3:5] = 1.0
+    law[:, :n] = friction.packed
     with np.errstate(divide="ignore", invalid="ignore"):
         fastest = (limits.velocity / np.abs(first)).min(axis=1) * share["velocity"]
     length = float(np.abs(first).max()) or 1.0
@@ -272,8 +278,9 @@ def _usage(motion: TimedPath, limits: CheckedLimits, share: dict[str, Array]) ->
 def _bounds(motion: TimedPath, i: NDArray[np.intp]) -> dict[str, Array]:
     """Bounds (K, n, nv) of the limited quantities between grid points i and i + 1, by limit.
 
-    There q, v, a and efforts without Coulomb friction are (nearly) polynomials of time, bounded by their Bernstein
-    coefficients. Coulomb friction is monotone in the velocity.
+    There q, v, a and efforts without Coulomb friction, of either end's share of the load, are (nearly) polynomials of
+    time, bounded by their Bernstein coefficients. Coulomb friction and the share are monotone in the velocity, and so,
+    on either side of rest, are the differences by direction.
     """
     duration = np.diff(motion.times)[i]
     x, coefficients = _bernstein()
@@ -285,10 +292,29 @@ def _bounds(motion: TimedPath, i: NDArray[np.intp]) -> dict[str, Array]:
     v, a = p[1] * rate[:, :, None], p[1] * u[:, None] + p[2] * rate[:, :, None] ** 2
     rows = (-1, p.shape[-1])
     effort = inverse_dynamics(motion._model, p[0].reshape(rows), v.reshape(rows), a.reshape(rows), motion._wrenches)
-    effort = effort.reshape(v.shape) + motion._friction.damping * v
-    q, v, a, effort = (np.einsum("kl,lnj->knj", coefficients, z) for z in (p[0], v, a, effort))
-    dry = [motion._friction.effort(z) - motion._friction.damping * z for z in (v.min(axis=0), v.max(axis=0))]
-    return {"position": q, "velocity": v, "acceleration": a, "effort": np.concatenate([effort + f for f in dry])}
+    effort, viscous = effort.reshape(v.shape), motion._friction.damping * v
+
+    def controls(z: Array) -> Array:
+        return np.asarray(np.einsum("kl,lnj->knj", coefficients, z))
+
+    q, v, a = controls(p[0]), controls(v), controls(a)
+    ends = v.min(axis=0), v.max(axis=0)
+    carried = Friction(smoothing=motion._friction.smoothing, load=motion._friction.load)
+    efforts = [controls(carried.add(z, effort) + viscous) + dry
+               for z, dry in zip(ends, _dry(motion._friction, *ends), strict=True)]
+    return {"position": q, "velocity": v, "acceleration": a, "effort": np.concatenate(efforts)}
+
+
+def _dry(law: Friction, lowest: Array, highest: Array) -> tuple[Array, Array]:
+    """Bounds of the friction beyond that of damping and load at velocities from `lowest` to `highest`."""
+    odd = replace(law, damping=0.0, asymmetry=0.0, viscous_asymmetry=0.0, load=0.0)
+    least, most = odd.effort(lowest), odd.effort(highest)
+    nearest = np.clip(0.0, lowest, highest)
+    for name in ("asymmetry", "viscous_asymmetry"):
+        even = Friction(smoothing=law.smoothing, **{name: getattr(law, name)})
+        values = [even.effort(v) for v in (lowest, nearest, highest)]
+        least, most = least + np.min(values, axis=0), most + np.max(values, axis=0)
+    return least, most
 
 
 @lru_cache(maxsize=1)

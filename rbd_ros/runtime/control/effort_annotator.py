@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import limits
@@ -170,15 +171,15 @@ class EffortAnnotator:
         mode, law = self.settings.retime, self.settings.law
         if mode == "never":
             return None, ""
-        model = law.friction.of(self.model) or self.model.with_(damping=0.0, friction=0.0)
+        model, friction = self.model, law.friction.law(self.model) or Friction()
         try:
             if not np.isfinite(v).all():
                 raise RbdError("its points have no velocities, so its path has corners")
             _, full = derive(self.model, times, q, v, a)
             points = Timed(times, q, v, full)
-            if mode == "if_needed" and not exceeds(model, self.settings.effort_limit, points, law.friction.smoothing):
+            if mode == "if_needed" and not exceeds(model, self.settings.effort_limit, points, friction):
                 return None, ""
-            return retimed(model, self.settings.effort_limit, points, law.friction.smoothing, mode == "always"), ""
+            return retimed(model, self.settings.effort_limit, points, friction, mode == "always"), ""
         except RbdError as error:
             return None, f"not timed anew: {error}"
 

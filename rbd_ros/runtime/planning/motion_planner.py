@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
@@ -99,7 +98,7 @@ class MotionPlanner:
             return stopped
 
         motion = optimize_motion(task.model, task.start, task.goal, task.duration, task.objective, limits=task.limits,
-                                 waypoints=task.waypoints, external_wrenches=task.wrenches, smoothing=task.smoothing,
+                                 waypoints=task.waypoints, external_wrenches=task.wrenches, friction=task.friction,
                                  time_limit=task.time_limit, starts=task.starts, progress=asked,
                                  actuated=task.actuated,
                                  control_points=max(FEWEST, PER_WAYPOINT * len(task.waypoints)))
@@ -123,7 +122,7 @@ def _check_between(task: PlanningTask, points: Points) -> None:
     """Raise `RbdError` if a controller's interpolation between the points would exceed the limits."""
     limits = task.limits.checked(task.model)
     _, q, v, a = interpolated(*points[:4])
-    tau = inverse_dynamics(task.model, q, v, a, task.wrenches) + friction_effort(task.model, v, task.smoothing)
+    tau = task.friction.add(v, inverse_dynamics(task.model, q, v, a, task.wrenches))
     for name, values in (("position", q), ("velocity", v), ("acceleration", a), ("effort", tau)):
         lower, upper = limits.of(name)
         finite = np.where(np.isfinite(upper - lower), upper - lower, 0.0)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError, unknown_name
 from ...core.model.payload import payload, with_payloads
 from ...core.model.robot_model import RobotModel
@@ -74,7 +75,7 @@ class PlanningTask:
     limits: MotionLimits
     waypoints: list[tuple[float, Array]]
     wrenches: dict[str, Array] | None
-    smoothing: float
+    friction: Friction
     sample_period: float
     time_limit: float
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
@@ -120,7 +121,7 @@ def planning_task(request: MotionRequest, settings: PlannerSettings, coordinates
         _objective(request, duration is None), _limits(request, names, order, settings.limits),
         [(_fraction(i, point.fraction), in_model_order(f"waypoints[{i}].position", point.position))
          for i, point in enumerate(request.waypoints)],
-        wrenches_by_body(model, request.external_wrenches), settings.smoothing, period,
+        wrenches_by_body(model, request.external_wrenches), settings.friction, period,
         min(_time("time_limit", request.time_limit) or settings.time_limit, settings.time_limit), settings.actuated,
         settings.memory_limit, settings.starts)
 

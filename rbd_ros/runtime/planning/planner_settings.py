@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.position_limits import limits as position_limits
 from ...core.motion.splines import MOST_POINTS
 from ..control.torque_settings import EFFORT_LIMITS, VELOCITY_CUTOFF, effort_limits
-from ..friction_terms import FrictionTerms, friction_rows
+from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..parameters import Parameter, Table, parameter, per_joint, setting, table_of, taken, validate
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 
 MODEL_AND_LIMITS: Table = (    # what models and limits are made of
     *ROBOT_TABLE, joints_row("all lists with one entry per joint in the parameters"), *PAYLOAD_TABLE, *EFFORT_LIMITS,
-    *friction_rows("Plan with"),
+    *friction_rows("Plan with"), *drive_friction_rows(),
     Parameter("effort_limits.scaling", "numbers", (1.0,), "Share of the effort limits that a motion may use; the rest "
               "is left to feedback.", lower=1e-3, upper=1.0),
     Parameter("velocity_limits.scaling", "numbers", (1.0,), "Share of the description's velocity limits that a motion "
@@ -36,12 +37,12 @@ MODEL_AND_LIMITS: Table = (    # what models and limits are made of
 
 @dataclass(frozen=True, kw_only=True)
 class PlannerSettings:
-    """Validated parameters. unloaded, model: with the selected friction, without and with the load."""
+    """Validated parameters. unloaded, model: without and with the load."""
 
     unloaded: RobotModel
     model: RobotModel
     limits: MotionLimits
-    smoothing: float
+    friction: Friction
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
     sample_period: float = parameter(0.01, "Time between the points of an answer whose request leaves it open, s.",
                                      lower=1e-3, upper=1.0)
@@ -64,9 +65,7 @@ class PlannerSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(PLANNER_TABLE, values)
         order = joint_order(values["joints"], model)[2]
-        friction = FrictionTerms.from_values(values)
-        rubbing = friction.of(model)
-        unloaded = rubbing if rubbing is not None else model.with_(damping=0.0, friction=0.0)
+        friction = FrictionTerms.from_values(values, order).law(model) or Friction()
         lower, upper = position_limits(model)
 
         def of(name: str) -> Array:
@@ -78,7 +77,7 @@ class PlannerSettings:
             acceleration=of("acceleration_limits"), jerk=of("jerk_limits"),
             effort=effort_limits(values, model, order) * of("effort_limits.scaling"))
         return PlannerSettings(
-            unloaded=unloaded, model=loaded(unloaded, values), limits=limits, smoothing=friction.smoothing,
+            unloaded=model, model=loaded(model, values), limits=limits, friction=friction,
             actuated=_actuated(values["passive_joints"], model),
             **taken(PlannerSettings, values) | {"starts": int(values["starts"])})
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.dynamics.friction import friction_effort
+from ...core.dynamics.friction import Friction
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
@@ -42,22 +42,22 @@ class Timed(NamedTuple):
     a: Array
 
 
-def exceeds(model: RobotModel, effort: Array, points: Timed, smoothing: float) -> bool:
+def exceeds(model: RobotModel, effort: Array, points: Timed, friction: Friction) -> bool:
     """Whether velocities or efforts (limits: `effort` (nv,)) exceed their limits, at the points or between them."""
     _, _, v, _ = interpolated(*points)
     fastest = np.where(model.velocity_limit > 0.0, model.velocity_limit, np.inf)
     return bool(np.any(np.abs(v) > fastest * (1.0 + ROUNDING))) or worst_share(model, effort, points,
-                                                                              smoothing) > 1.0 + ROUNDING
+                                                                              friction) > 1.0 + ROUNDING
 
 
-def worst_share(model: RobotModel, effort: Array, points: Timed, smoothing: float) -> float:
-    """Largest ratio of effort to its limit (nv,), with the model's friction, at the points and between them."""
+def worst_share(model: RobotModel, effort: Array, points: Timed, friction: Friction) -> float:
+    """Largest ratio of effort to its limit (nv,), with friction, at the points and between them."""
     _, q, v, a = interpolated(*points)
-    tau = inverse_dynamics(model, q, v, a) + friction_effort(model, v, smoothing)
+    tau = friction.add(v, inverse_dynamics(model, q, v, a))
     return float((np.abs(tau) / effort).max())
 
 
-def retimed(model: RobotModel, effort: Array, points: Timed, smoothing: float, faster: bool) -> Timed:
+def retimed(model: RobotModel, effort: Array, points: Timed, friction: Friction, faster: bool) -> Timed:
     """The path timed within the effort limits (nv,), from rest to rest. faster: as fast as possible; else at least as
     long as before. Raises `RbdError` if impossible, or if the trajectory does not start and end at rest.
     """
@@ -71,7 +71,7 @@ def retimed(model: RobotModel, effort: Array, points: Timed, smoothing: float, f
     most_v, most_a = np.abs(v).max(axis=0), np.abs(a).max(axis=0)
     limits = MotionLimits(velocity=np.minimum(fastest, np.where(most_v > STILL, most_v, np.inf)),
                           acceleration=np.where(most_a > STILL, most_a, np.inf), effort=effort)
-    timed = time_optimal(model, _evenly(points), limits=limits, smoothing=smoothing, grid=STEPS)
+    timed = time_optimal(model, _evenly(points), limits=limits, friction=friction, grid=STEPS)
     _check_path(timed, points)
     smooth = _smooth(timed)
     slower = 1.0 if faster else max((points.time[-1] - points.time[0]) / smooth.time[-1], 1.0)
@@ -79,7 +79,7 @@ def retimed(model: RobotModel, effort: Array, points: Timed, smoothing: float, f
     while True:
         candidate = _slowed(smooth, slower)
         _, _, v, a = interpolated(*candidate)
-        over = max(worst_share(model, effort, candidate, smoothing), float((np.abs(v) / allowed.velocity).max()))
+        over = max(worst_share(model, effort, candidate, friction), float((np.abs(v) / allowed.velocity).max()))
         if over <= KEPT:
             return candidate._replace(time=candidate.time + points.time[0])
         slower *= float(np.clip(np.sqrt(over), 1.003, 1.1))

@@ -1,8 +1,9 @@
 """Time-optimal speed along a path in two sweeps over a grid (TOPP-RA, Pham & Pham 2018), friction included.
 
-With b = ṡ² and u = s̈, every limit at a grid point is `low ≤ A u + B b + G + f(q' √b) ≤ high`, f the friction: for given
-b an interval of u, for any f. From one point to the next b grows by 2 Δs u. The backward sweep finds the largest b from
-which the end can be reached, the forward sweep the largest u that stays below it.
+With b = ṡ² and u = s̈, every limit at a grid point is `low ≤ f(q' √b, A u + B b + G) ≤ high`, f the effort with
+friction, which grows with that without: for given b an interval of u, for any f. From one point to the next b grows by
+2 Δs u. The backward sweep finds the largest b from which the end can be reached, the forward sweep the
+largest u that stays below it.
 """
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ...compiled.entry import entry
 from ...compiled.kernel import sweep
-from ...dynamics.friction import friction_law
+from ...dynamics.friction import friction_law, friction_load_share, friction_unloaded
 
 SCANS, HALVINGS = 200, 40
 CANDIDATES = 32
@@ -18,20 +19,26 @@ CANDIDATES = 32
 
 @sweep
 def accelerations(rows, i, limits, friction, b):
-    """Interval of u at point i for this b. rows (4, N, R): A, B, G, slope of q; limits (2, N, R), friction (3, R)."""
+    """Interval of u at point i for this b. rows (4, N, R): A, B, G, slope of q; limits (2, N, R), friction (8, R)."""
     low, high = -np.inf, np.inf
     speed = np.sqrt(b)
     for r in range(rows.shape[2]):
         v = rows[3, i, r] * speed
-        rest = rows[1, i, r] * b + rows[2, i, r] + friction_law(
-            (friction[0, r], friction[1, r], friction[1, r], 1.0, friction[2, r], 0.0, 0.0, 0.0), v)
+        law = (friction[0, r], friction[1, r], friction[2, r], friction[3, r], friction[4, r], friction[5, r],
+               friction[6, r], friction[7, r])
+        rubs = friction_law(law, v)
+        least, most = limits[0, i, r] - rubs, limits[1, i, r] - rubs
+        if friction[7, r] > 0.0:
+            share = friction_load_share(law, v)
+            least, most = friction_unloaded(share, least), friction_unloaded(share, most)
+        rest = rows[1, i, r] * b + rows[2, i, r]
         A = rows[0, i, r]
         if abs(A) > 1e-12:
-            x = (limits[0, i, r] - rest) / A
-            y = (limits[1, i, r] - rest) / A
+            x = (least - rest) / A
+            y = (most - rest) / A
             low = max(low, min(x, y))
             high = min(high, max(x, y))
-        elif rest < limits[0, i, r] or rest > limits[1, i, r]:
+        elif rest < least or rest > most:
             return np.inf, -np.inf
     return low, high
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dynamics.friction import joint_friction
+from ...dynamics.friction import Friction, fitting, joint_friction
 from ...dynamics.constrained.mechanism import Mechanism
 from ...errors import RbdError
 from ...model.constraints import ConstraintSet
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 def checked_task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any,
                  wrenches: Any, smoothing: float, degree: int, control_points: int, constraints: Any = None,
                  actuated: Any = None, minimize: str = "effort", planes: Any = (), actuation: Any = None,
-                 passive_tolerance: Any = 1e-3, deadline: float = np.inf) -> Task:
+                 passive_tolerance: Any = 1e-3, deadline: float = np.inf, friction: Friction | None = None) -> Task:
     """The checked task of `optimize_motion`; raises `RbdError` for malformed or contradictory arguments. deadline: of
     the inverse kinematics of `BodyGoal`s (`time.perf_counter`).
     """
@@ -44,12 +44,14 @@ def checked_task(model: Any, start: Any, goal: Any, duration: Any, objective: An
         raise RbdError("limits: motor_velocity applies to motors behind springs: give their actuation")
     if springs is not None:
         motion_limits = replace(motion_limits, effort=np.minimum(motion_limits.effort, springs.max_effort))
-    friction, half_spaces = joint_friction(model, smoothing), Planes(model, planes)
+    friction = joint_friction(model, smoothing) if friction is None else fitting(model, friction)
+    half_spaces = Planes(model, planes)
     loops = constraints if constraints is not None else ConstraintSet()
 
     def mechanism(posture: Array) -> Mechanism:
         if constraints is None:
             return Mechanism(model, loops, np.arange(model.nv))
+        friction.without_load("optimize_motion with loops")
         return closed_chain(model, loops, actuated, minimize, weights.get("effort", np.ones(model.nv)), friction,
                             wrenches, posture)
 

@@ -1,6 +1,6 @@
 """Rows of inverse dynamics at the knots: efforts, power, effort rates, and derivatives by (q, v, a, …).
 
-Friction is added to the efforts: `damping v + friction tanh(v / smoothing)`.
+Friction is added to the efforts (`dynamics.friction`); where it depends on the load, without effort rates.
 """
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ class DynamicRows:
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
         self.motor = task.uses_motor
+        if self.rate:
+            task.friction.without_load("the rate of a motion's efforts")
         self._efforts_count = self.nv * (self.effort + self.power + self.rate + self.motor)
         self.planes = task.planes
         self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
@@ -63,7 +65,7 @@ class DynamicRows:
             tau, rate = series[:, 0], series[:, 1] + self.task.friction.slope(v) * a
         else:
             tau = inverse_dynamics(self._specialized, q, v, a, self.task.wrenches)
-        return (tau + self.task.friction.effort(v) if self.task.has_friction else tau), rate
+        return (self.task.friction.add(v, tau) if self.task.has_friction else tau), rate
 
     def _stacked(self, z: Array, tau: Array, rate: Array | None) -> Array:
         parts = [tau] if self.effort else []
@@ -86,11 +88,18 @@ class DynamicRows:
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
         by = inverse_dynamics_derivatives(self._specialized, q, v, a, self.task.wrenches)
         eye = np.eye(nv)
-        slope = self.task.friction.slope(v) if self.task.has_friction else np.zeros_like(v)
+        slope, gain = np.zeros_like(v), None
+        if self.task.friction.by_load:
+            carried = self.task.friction.remove(v, tau)
+            slope, gain = self.task.friction.slope(v, carried), self.task.friction.gain(v, carried)
+        elif self.task.has_friction:
+            slope = self.task.friction.slope(v)
         tau_J = J[:, :nv]    # efforts are always the first rows
         tau_J[:, :, :nv] = by.q
         tau_J[:, :, nv:2 * nv] = by.v
         tau_J[:, :, 2 * nv:3 * nv] = by.a
+        if gain is not None:
+            tau_J *= gain[:, :, None]
         if self.task.has_friction:
             tau_J[:, :, nv:2 * nv] += slope[:, :, None] * eye
         first = nv * self.effort
@@ -129,10 +138,26 @@ class DynamicRows:
                     MAX_DISPLACEMENT_PASSIVE if len(self.task.passive) else MAX_DISPLACEMENT):
             self._curvature = EffortCurvature(self._specialized, q, v, a, self.task.wrenches)
             self._curvature_state = q, v
-        self._curvature.add(lam, out)
+        law = self.task.friction
+        if law.by_load:
+            tau = inverse_dynamics(self._specialized, q, v, a, self.task.wrenches)
+            bent, mixed, by_load = law.curvatures(v, tau)
+            gain, slope = law.gain(v, tau), law.slope(v, tau)
+            index = np.arange(n)
+            by = J[:, :n].copy()    # of the efforts without friction
+            by[:, index, n + index] -= slope
+            by /= gain[:, :, None]
+            cross = (lam * mixed)[:, :, None] * by
+            out[:, n:2 * n] += cross
+            out[:, :, n:2 * n] += cross.swapaxes(1, 2)
+            out += by.swapaxes(1, 2) @ ((lam * by_load)[:, :, None] * by)
+            self._curvature.add(lam * gain, out)
+            bent = lam * bent
+        else:
+            self._curvature.add(lam, out)
+            bent = lam * law.curvature(v)
         if self.task.has_friction:
             index = np.arange(n, 2 * n)
-            bent = lam * self.task.friction.curvature(v)
             out[:, index, index] += bent
             self.concave = np.minimum(bent, 0.0)
 

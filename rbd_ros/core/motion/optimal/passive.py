@@ -49,10 +49,10 @@ def without_motors(task: Task, actuated: Any, tolerance: Any) -> Task:
     control = minimum_jerk(task, T)
     windows = control[nodes.interval[:, None] + np.arange(task.basis.degree + 1)]
     q, v, a = (np.einsum("nk,nkj->nj", nodes.values[:, d] / T**d, windows) for d in range(3))
-    tau = inverse_dynamics(model, q, v, a, task.wrenches) + task.friction.effort(v)
+    tau = task.friction.add(v, inverse_dynamics(model, q, v, a, task.wrenches))
     unit = np.maximum(np.abs(tau).max(axis=0), np.diagonal(mass_matrix(model, task.start[0])) / T**2)[passive]
     for name, (q0, v0, a0) in (("start", task.start[:3]), ("goal", task.goal[:3])):
-        effort = (inverse_dynamics(model, q0, v0, a0, task.wrenches) + task.friction.effort(v0))[passive]
+        effort = task.friction.add(v0, inverse_dynamics(model, q0, v0, a0, task.wrenches))[passive]
         excess = np.abs(effort) - tolerated * unit
         if excess.max() > 0.0:
             j = int(np.argmax(excess))

@@ -40,7 +40,7 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
 
     friction = task.friction    # smoothed more at first: less stiff
     smoothed = replace(friction, smoothing=np.maximum(FIRST_SMOOTHING, friction.smoothing))
-    first_task = replace(task, friction=smoothed) if np.any(friction.coulomb) else task
+    first_task = replace(task, friction=smoothed) if np.any(friction.coulomb) or friction.by_load else task
     # limits apply at partly prescribed ends, too
     added: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None or task.position_only[end]])
     problem = Problem(first_task, task.nodes(count, added))

@@ -98,7 +98,8 @@ class Task:
 
     @cached_property
     def has_friction(self) -> bool:
-        return bool(np.any(self.friction.damping) or np.any(self.friction.coulomb))
+        return bool(np.any(self.friction.damping) or np.any(self.friction.coulomb)
+                    or np.any(self.friction.breakaway) or self.friction.by_load)
 
     def _uses(self, name: str) -> bool:
         limited = name != "power" and name != "duration" and bool(np.isfinite(self.limits.of(name)[1]).any())
@@ -190,8 +191,8 @@ class Task:
                       for d in range(len(self.start))]
         empty = np.zeros((0, self.model.nv))
         if self.chain is None:
-            tau = self.friction.effort(prescribed[1]) + inverse_dynamics(
-                self.model, prescribed[0], prescribed[1], prescribed[2], self.wrenches)
+            tau = self.friction.add(prescribed[1], inverse_dynamics(
+                self.model, prescribed[0], prescribed[1], prescribed[2], self.wrenches))
             values = {**dict(zip(STATE, [*prescribed, empty], strict=False)), "effort": tau}
             q = values["position"] = np.concatenate([prescribed[0], self.via])
         else:
