@@ -79,8 +79,10 @@ def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: st
         J.reshape(-1, 6, model.nv), inputs.arrays[1].reshape(-1, model.nv), strict=True)]
     batch = () if inputs.batch is None else (inputs.batch,)
     shapes = (6,), (6, 6), (6, 6), (model.nv,)
-    return ExternalWrench(*(np.array([part[k] for part in parts]).reshape(*batch, *shape)
-                            for k, shape in enumerate(shapes)))
+    wrench, covariance, unseen, residual = (np.array([part[k] for part in parts]).reshape(*batch, *shape)
+                                            for k, shape in enumerate(shapes))
+    wrench, residual = inputs.finite(wrench=wrench, residual=residual)
+    return ExternalWrench(wrench, covariance, unseen, residual)
 
 
 def _solved(A: Array, effort: Array, basis: Array, root: Array, given: bool) -> tuple[Array, Array, Array, Array]:
