@@ -42,6 +42,30 @@ def test_ur10e_on_another_motion():
     assert found.residual.overall <= found.residual.overall_unconstrained + 0.003
 
 
+@pytest.mark.skipif(not UR.is_dir(), reason="RBD_REAL_RECORDINGS has no dynamic_calibration")
+def test_ur10e_gains_from_a_known_load():
+    """Pairs of two days agree within their intervals, and explain another motion better than the published gains."""
+    model = rbd.load_urdf(UR / "URe" / "urdf" / "ur10e.urdf")
+
+    def read(name, first, last):
+        found = rbd.Recording.from_csv(UR / "dataset_ur10e" / name, {"t": 0, "q": 1, "v": 7, "tau": 13},
+                                       model.joint_names)
+        return found.part(slice(first - 1, last))
+
+    folder, load = "identification_data/ur-20_0", rbd.Inertia(2.805, np.zeros(3), np.zeros((3, 3)))
+    days = [rbd.drive_gains(model, read(f"{folder}{a}.csv", *rows), read(f"{folder}{b}.csv", *more), "tool0", load,
+                            known="mass") for a, rows, b, more in
+            (("2_19_14harm50sec", (195, 4966), "2_19_14harm50secLoad", (308, 5071)),
+             ("1_31-unload", (300, 2400), "1_31-load", (300, 2600)))]
+    first, second = days
+    print(first, second)
+    assert not first.missing and not second.missing and first.residual.max() < 0.06
+    assert (np.abs(first.gains - second.gains) < np.ptp(first.interval, axis=1) / 2.0
+            + np.ptp(second.interval, axis=1) / 2.0).all()
+    found = rbd.identify(model, read(FIT, 635, 3510), validation=read(JUDGE, 700, 4200), gains=first.gains)
+    assert found.residual.overall < 0.038
+
+
 @pytest.mark.skipif(not TX.is_dir(), reason="RBD_REAL_RECORDINGS has no figaroh-plus")
 def test_tx40_with_its_coupled_wrist():
     """FIGAROH's own example, filtered below 20 Hz as it does, leaves 5.14 % of the efforts where |v| > 0.05 rad/s."""

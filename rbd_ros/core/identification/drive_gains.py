@@ -29,7 +29,7 @@ from .base_parameters import structural_base
 from .effort_checks import CLEAR as CLEAR_FACTOR
 from .effort_checks import HIGH, LOW, check_efforts
 from .effort_factor import correlated
-from .linear_fit import LinearFit, Rows, linear_fit
+from .linear_fit import FINEST, LinearFit, Rows, linear_fit
 from .recorded.recording import Recording
 from .recorded.signals import REST, decimation, prepare
 from .regressor_columns import columns_of, parameters_of
@@ -190,7 +190,8 @@ def _result(problem: _Problem, findings: list[str], body: str) -> DriveGains:
                                                "against gravity, or a heavier load"]))
         x, fit = problem.solved(start)
         described = problem.Y_all @ parameters_of(model)[:problem.Y_all.shape[-1]]
-        if np.sum(fit.weights * x[problem.s]**2 * (problem.Y @ x[problem.pi]) * described) < 0.0:
+        weights = fit.weights / problem.noise(problem.signals(x)[0] - problem.predicted(x))**2
+        if np.sum(weights * x[problem.s]**2 * (problem.Y @ x[problem.pi]) * described) < 0.0:
             raise RbdError("the bodies that explain both recordings have negative masses: the recording without the "
                            "load and that with it are swapped, their columns are mixed, or the load hangs on another "
                            "body")
@@ -339,9 +340,36 @@ class _Problem:
         parts = [record.signals(delay) for record, delay in zip(self.records, delays, strict=True)]
         return np.concatenate([y for y, _ in parts]), np.concatenate([slope for _, slope in parts])
 
+    def noise(self, residual: Array) -> Array:
+        """Standard deviation of each joint's residual in each recording, (N, nv), by its median: another load, another
+        noise.
+        """
+        out = np.ones_like(residual)
+        for k in range(len(self.records)):
+            own = self.owner == k
+            for j in self.joints:
+                values = np.abs(residual[own & self.measured[:, j], j])
+                if len(values):
+                    out[own, j] = max(1.4826 * float(np.median(values)), FINEST * float(np.ptp(residual[:, j])), 1e-12)
+        return out
+
+    def slope(self, y: Array) -> Array:
+        """Time derivatives of rows y (N, nv)."""
+        from scipy.interpolate import CubicSpline
+
+        out, first = np.zeros_like(y), 0
+        for prepared in (record.equations.prepared for record in self.records):
+            for piece in prepared.pieces:
+                t = piece.t[decimation(prepared, piece)]
+                part = slice(first, first + len(t))
+                if len(t) > 1:
+                    out[part] = CubicSpline(t, y[part])(t, 1)
+                first = part.stop
+        return out
+
     def rows(self, x: Array) -> Rows:
         """The problem linearised about x: its solution is the next x."""
-        y, slope = self.signals(x)
+        y, slope = self.signals(x)[0], self.slope(self.predicted(x))    # free of the noise of y
         carried = self.carried(x)
         gain = 1.0 + x[self.l] * np.sign(x[self.s] * carried) * self.p
         J = np.concatenate([
@@ -350,7 +378,9 @@ class _Problem:
             self.own(self.F), self.delay_columns(slope)], axis=2)
         free = x.copy()
         free[self.delta] = 0.0
-        return Rows(J, y - self.predicted(x) + J @ free, self.lengths, self.measured, self.correlation)
+        noise = self.noise(y - self.predicted(x))
+        return Rows(J / noise[..., None], (y - self.predicted(x) + J @ free) / noise, self.lengths, self.measured,
+                    self.correlation)
 
     def start(self) -> Array | None:
         """Unknowns of linear fits: s of each joint by itself, π of the joints that feel the load, s of the others; None
@@ -382,6 +412,7 @@ class _Problem:
         it carries is that of x.
         """
         y, slope = self.signals(x)
+        noise = self.noise(y - self.predicted(x))
         late, count = self.delay_columns(slope), len(self.records)
         rubbing = np.abs(x[self.s] * self.carried(x)) * self.p
         own, error = np.zeros(len(self.joints)), np.full(len(self.joints), np.inf)
@@ -389,7 +420,7 @@ class _Problem:
             felt = np.abs(self.Y[:, j]).max(axis=0) > 0.0
             X = np.concatenate([self.L[:, j, None], self.M[:, j], self.F[:, j], rubbing[:, j, None],
                                 late[:, j, j * count:(j + 1) * count], self.Y[:, j, felt]], axis=1)
-            fit = linear_fit(self.one(X, y, j))
+            fit = linear_fit(self.one(X / noise[:, j, None], y / noise, j))
             own[j], error[j] = fit.beta[0], np.sqrt(fit.covariance[0, 0])
         return own, error
 
