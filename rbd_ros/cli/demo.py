@@ -14,7 +14,7 @@ from ..view.serving import PORT, has_viser
 from . import demo_elastic, demo_lift, demo_tracking
 from .bringup import demo_rehearsal
 from .demo_nodes import RATE
-from .identification import demo_identify
+from .identification import demo_float, demo_identify
 from .files.robot import add_robot, named
 
 DURATION = 5.0           # s
@@ -43,6 +43,8 @@ DEMOS = {
     **{name: Demo(story, _refusing(f"not for demo {name}, which is the iiwa on one motion", "rate", "duration",
                                    "config")) for name, story in (
         ("motion", demo_lift.run), ("identify", demo_identify.run))},
+    "float": Demo(demo_float.run, _refusing("not for demo float, which is the iiwa in two poses", "rate", "duration",
+                                            "config"), ros=False),
     **{name: Demo(partial(demo_elastic.run, variant=name), _refusing(
         f"for rigid joints: demo {name} is the iiwa with springs, controlled at {1.0 / demo_elastic.PERIOD:g} Hz",
         "rate", "config"), ros=False) for name in demo_elastic.VARIANTS},
@@ -53,8 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd demo`."""
     add_robot(parser, nargs="?", metavar="STORY|ROBOT", old="--urdf",
               help="rigid: simulator and controller as ROS nodes; motion: likewise, lifting a heavy load by an optimal "
-                   "motion; identify: likewise, with a wrong description that is mended from a recorded motion; sea: "
-                   "series elastic joints; vsa: joints of variable stiffness; these two use the library without ROS "
+                   "motion; identify: likewise, with a wrong description that is mended from a recorded motion; float: "
+                   "a wrong torque constant that the float test finds; sea: series elastic joints; vsa: joints of "
+                   "variable stiffness; these three use the library without ROS "
                    "(default: rigid, with a KUKA LBR iiwa 14). Or another arm for rigid: ")
     parser.add_argument("--config", metavar="FILE", help="rehearse this configuration of a torque node, such as "
                         "config/ur.yaml, on a simulated arm that does what its robot does itself; rigid only")
