@@ -29,6 +29,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 
 from rbd_interfaces.msg import JointEffort, JointReference  # noqa: E402
 from rbd_ros.nodes.diagnostics_view import LEVELS  # noqa: E402
+from support.answers import Answer  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0    # s: a deadline against hanging for ever, not an expectation
@@ -117,7 +118,6 @@ class Peer:
         self.efforts: list[JointEffort] = []
         self.diagnostics: dict[str, str] = {}
         self.status = self.level = ""
-        # kept: a request of a new client may be lost, while both sides still find each other
         self._clients: dict[tuple[Any, str], Any] = {}
         self._parameters: dict[str, AsyncParameterClient] = {}
         self._stamps = itertools.count(1_000_000_000_000, 1_000_000)
@@ -228,9 +228,7 @@ class Peer:
             self._clients[kind, service] = self.node.create_client(kind, service)
         client = self._clients[kind, service]
         self.spin_until(client.service_is_ready, f"service {service}")
-        future = client.call_async(request)
-        self.spin_until(future.done, f"answer of {service}")
-        return future.result()
+        return self.spin_until(Answer(lambda: client.call_async(request)).result, f"answer of {service}")
 
     def set_parameter(self, name: str, value: Any) -> Any:
         """Result of the attempt: `.successful`, `.reason`."""
@@ -248,6 +246,5 @@ class Peer:
             self._parameters[self.target] = AsyncParameterClient(self.node, self.target)
         client = self._parameters[self.target]
         self.spin_until(client.services_are_ready, "parameter services")
-        future = getattr(client, what)(content)
-        self.spin_until(future.done, f"answer about parameters {content}")
-        return future.result()
+        return self.spin_until(Answer(lambda: getattr(client, what)(content)).result,
+                               f"answer about parameters {content}")

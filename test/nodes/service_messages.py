@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 import rbd_ros as rbd
 from rbd_interfaces import srv
 from rbd_interfaces.msg import NamedWrench, RobotState
+from support.answers import Answer
 
 URDF = rbd.sample_path("five_bar")
 
@@ -88,16 +90,15 @@ class Client(Peer):
 
     def ask_all(self, requests: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
         """The responses to requests that are sent without waiting in between."""
-        futures = []
+        answers = []
         for full, fields in requests:
             kind = full.split()[0]
             if kind not in self._ends:
                 end = self._ends[kind] = self.node.create_client(KINDS[kind][0], f"{self.target}/{KINDS[kind][1]}",
                                                                  qos_profile=QoSProfile(depth=1000))
                 self.spin_until(end.service_is_ready, f"service {KINDS[kind][1]}")
-            futures.append(self._ends[kind].call_async(request(kind, fields)))
-        self.spin_until(lambda: all(future.done() for future in futures), f"answers to {len(futures)} requests")
-        return [future.result() for future in futures]
+            answers.append(Answer(partial(self._ends[kind].call_async, request(kind, fields))))
+        return [self.spin_until(answer.result, f"answers to {len(answers)} requests") for answer in answers]
 
     def wait_until_active(self) -> Any:
         """Model info, once the server is active."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from .answers import Answer
 from .domains import private_domain_id
 from .launch_files import CHECKOUT
 
@@ -42,7 +43,7 @@ class Launch:
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
         self.reports: dict[str, Any] = {}
-        self._clients: dict[str, Any] = {}    # kept: a request of a new one may be lost
+        self._clients: dict[str, Any] = {}
         from diagnostic_msgs.msg import DiagnosticArray
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
 
@@ -64,9 +65,7 @@ class Launch:
             self._clients[service] = self.node.create_client(kind, service)
         client = self._clients[service]
         self.wait_for(service, client.service_is_ready, repeat)
-        future = client.call_async(request)
-        self.wait_for(f"answer of {service}", future.done, repeat)
-        return future.result()
+        return self.wait_for(f"answer of {service}", Answer(lambda: client.call_async(request)).result, repeat)
 
     def ask(self, kind: Any, service: str, request: Any, repeat: Any) -> Any:
         """A good answer about the robot as it is: asked again where it stood still, so that its last state is old."""
