@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,13 +177,17 @@ def _steps(robot: Simulator, given: Commands, row: int, wrenches: Any, q: Array,
 
 def _share(items: Iterable[int], run: Callable[[Iterator[int]], None], threads: int) -> None:
     """Call `run` in so many threads, the calling one among them; all take items from one iterator."""
-    left = iter(items)
-    with ThreadPoolExecutor(max(threads - 1, 1)) as pool:
+    ended: list[bool] = []    # after an error or an interrupt in one nobody goes on
+    left = takewhile(lambda _: not ended, items)
+
+    def until_end() -> None:
         try:
-            others = [pool.submit(run, left) for _ in range(threads - 1)]
             run(left)
-            for other in others:
-                other.result()
         finally:
-            for _ in left:    # after an error or an interrupt nobody goes on
-                pass
+            ended.append(True)
+
+    with ThreadPoolExecutor(max(threads - 1, 1)) as pool:
+        others = [pool.submit(until_end) for _ in range(threads - 1)]
+        until_end()
+        for other in others:
+            other.result()
