@@ -190,12 +190,12 @@ def _result(problem: _Problem, findings: list[str], body: str) -> DriveGains:
                                                "against gravity, or a heavier load"]))
         x, fit = problem.solved(start)
         described = problem.Y_all @ parameters_of(model)[:problem.Y_all.shape[-1]]
-        weights = fit.weights / problem.noise(problem.signals(x)[0] - problem.predicted(x))**2
+        weights = fit.weights / problem.noise(problem.signals(x) - problem.predicted(x))**2
         if np.sum(weights * x[problem.s]**2 * (problem.Y @ x[problem.pi]) * described) < 0.0:
             raise RbdError("the bodies that explain both recordings have negative masses: the recording without the "
                            "load and that with it are swapped, their columns are mixed, or the load hangs on another "
                            "body")
-        y = problem.signals(x)[0]
+        y = problem.signals(x)
         off, size = (np.linalg.norm(z * problem.measured, axis=0) for z in (y - problem.predicted(x), y))
         residual = np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
         fault = _faults(problem, x, fit, y, residual)
@@ -264,18 +264,17 @@ class _Record:
     rows: Rows
     load: Array
 
-    def signals(self, delay: Array) -> tuple[Array, Array]:
-        """The recorded values (N, nv), read `delay` (nv,) later, and their time derivatives."""
+    def signals(self, delay: Array) -> Array:
+        """The recorded values (N, nv), read `delay` (nv,) later."""
         from scipy.interpolate import CubicSpline
 
-        y, slope = [], []
+        y = []
         for piece in self.equations.prepared.pieces:
             t = piece.t[decimation(self.equations.prepared, piece)]
             splines = [CubicSpline(piece.t, column) for column in piece.tau.T]
             times = [np.clip(t + late, piece.t[0], piece.t[-1]) for late in delay]
             y.append(np.column_stack([f(x) for f, x in zip(splines, times, strict=True)]))
-            slope.append(np.column_stack([f(x, 1) for f, x in zip(splines, times, strict=True)]))
-        return np.concatenate(y), np.concatenate(slope)
+        return np.concatenate(y)
 
 
 class _Problem:
@@ -335,10 +334,9 @@ class _Problem:
         y: Array = c * (1.0 + x[self.l] * np.sign(c) * self.p) + np.einsum("njk,jk->nj", self.F, phi)
         return y
 
-    def signals(self, x: Array) -> tuple[Array, Array]:
+    def signals(self, x: Array) -> Array:
         delays = x[self.delta].reshape(len(self.joints), -1).T
-        parts = [record.signals(delay) for record, delay in zip(self.records, delays, strict=True)]
-        return np.concatenate([y for y, _ in parts]), np.concatenate([slope for _, slope in parts])
+        return np.concatenate([record.signals(delay) for record, delay in zip(self.records, delays, strict=True)])
 
     def noise(self, residual: Array) -> Array:
         """Standard deviation of each joint's residual in each recording, (N, nv), by its median: another load, another
@@ -369,7 +367,7 @@ class _Problem:
 
     def rows(self, x: Array) -> Rows:
         """The problem linearised about x: its solution is the next x."""
-        y, slope = self.signals(x)[0], self.slope(self.predicted(x))    # free of the noise of y
+        y, slope = self.signals(x), self.slope(self.predicted(x))    # free of the noise of y
         carried = self.carried(x)
         gain = 1.0 + x[self.l] * np.sign(x[self.s] * carried) * self.p
         J = np.concatenate([
@@ -387,8 +385,8 @@ class _Problem:
         where none feels it.
         """
         x = np.zeros(self.size)
-        y, slope = self.signals(x)
-        late, k = self.delay_columns(slope), self.F.shape[-1]
+        y = self.signals(x)
+        late, k = self.delay_columns(self.slope(y)), self.F.shape[-1]
         own, error = self.alone(x)
         known = np.abs(own) > FELT * error
         if not known.any():
@@ -411,9 +409,9 @@ class _Problem:
         """s (nv,) of each joint with bodies of its own, which is linear, and its standard error; the friction of what
         it carries is that of x.
         """
-        y, slope = self.signals(x)
+        y = self.signals(x)
         noise = self.noise(y - self.predicted(x))
-        late, count = self.delay_columns(slope), len(self.records)
+        late, count = self.delay_columns(self.slope(y)), len(self.records)
         rubbing = np.abs(x[self.s] * self.carried(x)) * self.p
         own, error = np.zeros(len(self.joints)), np.full(len(self.joints), np.inf)
         for j in map(int, np.flatnonzero(self.measured.any(axis=0))):
