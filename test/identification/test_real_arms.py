@@ -23,15 +23,21 @@ FIT, JUDGE = "identification_data/ur-20_02_10-30sec_12harm.csv", "validation_dat
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 
 
-@pytest.mark.skipif(not UR.is_dir(), reason="RBD_REAL_RECORDINGS has no dynamic_calibration")
-def test_ur10e_on_another_motion():
+def ur10e():
+    """The model, and a reader of recordings, from the first to the last row in motion, as their authors cut them."""
     model = rbd.load_urdf(UR / "URe" / "urdf" / "ur10e.urdf")
 
-    def read(name, first, last):    # the rows in motion, as the authors cut them
+    def read(name, first=1, last=None):
         found = rbd.Recording.from_csv(UR / "dataset_ur10e" / name, {"t": 0, "q": 1, "v": 7, "tau": 13},
                                        model.joint_names)
         return found.part(slice(first - 1, last))
 
+    return model, read
+
+
+@pytest.mark.skipif(not UR.is_dir(), reason="RBD_REAL_RECORDINGS has no dynamic_calibration")
+def test_ur10e_on_another_motion():
+    model, read = ur10e()
     judge = read(JUDGE, 700, 4200)
     found = rbd.identify(model, read(FIT, 635, 3510), validation=judge, gains=UR_GAINS)
     print(found, np.round(100.0 * found.residual.after, 1))
@@ -45,13 +51,7 @@ def test_ur10e_on_another_motion():
 @pytest.mark.skipif(not UR.is_dir(), reason="RBD_REAL_RECORDINGS has no dynamic_calibration")
 def test_ur10e_gains_from_a_known_load():
     """Pairs of two days agree within their intervals, and explain another motion better than the published gains."""
-    model = rbd.load_urdf(UR / "URe" / "urdf" / "ur10e.urdf")
-
-    def read(name, first, last):
-        found = rbd.Recording.from_csv(UR / "dataset_ur10e" / name, {"t": 0, "q": 1, "v": 7, "tau": 13},
-                                       model.joint_names)
-        return found.part(slice(first - 1, last))
-
+    model, read = ur10e()
     folder, load = "identification_data/ur-20_0", rbd.Inertia(2.805, np.zeros(3), np.zeros((3, 3)))
     days = [rbd.drive_gains(model, read(f"{folder}{a}.csv", *rows), read(f"{folder}{b}.csv", *more), "tool0", load,
                             known="mass") for a, rows, b, more in
@@ -64,6 +64,25 @@ def test_ur10e_gains_from_a_known_load():
             + np.ptp(second.interval, axis=1) / 2.0).all()
     found = rbd.identify(model, read(FIT, 635, 3510), validation=read(JUDGE, 700, 4200), gains=first.gains)
     assert found.residual.overall < 0.038
+
+
+@pytest.mark.skipif(not UR.is_dir(), reason="RBD_REAL_RECORDINGS has no dynamic_calibration")
+def test_ur10e_friction_near_rest():
+    """One joint moves at a time: where friction by load and direction is kept, it pays on motion that is not fitted."""
+    model, read = ur10e()
+    base = rbd.identify(model, read(FIT, 635, 3510), gains=UR_GAINS).model
+    slow = np.zeros((2, 6))
+    for j in range(6):
+        recording = read(f"jointwise_motion/ur-20_01_22-joint_{j + 1}.csv")
+        part = len(recording.t) * 6 // 10
+        found = [rbd.identify(base, recording.part(slice(0, part)), validation=recording.part(slice(part, None)),
+                              mode="friction", gains=UR_GAINS, drives=drives) for drives in (False, True)]
+        slow[:, j] = [result.validation.by_speed.rms[j, 1] for result in found]
+        kept = np.abs(np.array(found[1].drives)[:, j]) > 0.0
+        assert kept.any() == (j in (1, 2)) and (kept.any() or slow[0, j] == slow[1, j])
+    print(slow)
+    assert slow[1, 1] < 0.25 * slow[0, 1]
+    assert np.linalg.norm(slow[1]) < 0.5 * np.linalg.norm(slow[0])
 
 
 @pytest.mark.skipif(not TX.is_dir(), reason="RBD_REAL_RECORDINGS has no figaroh-plus")

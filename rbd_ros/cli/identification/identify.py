@@ -86,9 +86,10 @@ def run(namespace: argparse.Namespace) -> int:
     recording = load_recording(namespace, namespace.recording)
     validation = load_recording(namespace, namespace.validate) if namespace.validate else None
     gains = "estimate" if namespace.gains == ["estimate"] else gains_of(namespace.gains, model, ", or 'estimate'")
+    drives = None
     if namespace.known_load or namespace.loaded:
         loaded = [load_recording(namespace, path) for path in namespace.loaded]
-        gains = _found_gains(model, recording, loaded, namespace, gains)
+        drives, gains = _found_gains(model, recording, loaded, namespace, gains)
     result = identify(model, recording, mode=namespace.mode, body=namespace.body, constraints=constraints,
                       validation=validation, rotors=not namespace.no_rotors, stribeck=namespace.stribeck,
                       drives=namespace.drives,
@@ -103,7 +104,7 @@ def run(namespace: argparse.Namespace) -> int:
         print("\n".join(["", f"feed-forward on {namespace.expect}:", *aligned([expected_head(stiffness), *expected_rows(
             result, motion, stiffness)]), *_wrapped(EXPECTED), ""]))
     if namespace.report:
-        write_report(result, namespace.report, motion, stiffness)
+        write_report(result, namespace.report, motion, stiffness, drives)
         print(f"wrote {namespace.report}")
     result.require_signs()
     for path, write in ((namespace.output, lambda path: result.write_urdf(path, description_of(namespace))),
@@ -126,8 +127,10 @@ def _stiffness(given: list[float] | None, model: RobotModel) -> Array | None:
 
 
 def _found_gains(model: RobotModel, unloaded: Recording, loaded: list[Recording], namespace: argparse.Namespace,
-                 given: list[float] | dict[str, float] | str | None) -> dict[str, float]:
-    """Gains from the known load, printed; those of joints that do not show theirs must be given by name."""
+                 given: list[float] | dict[str, float] | str | None) -> tuple[DriveGains, dict[str, float]]:
+    """Gains from the known load, printed, and by joint with those that are given by name instead, as they must be of
+    joints that do not show theirs.
+    """
     if not (namespace.known_load and loaded):
         raise RbdError("--known-load LOAD.yaml and --loaded RECORDING go together: the load, and a motion with it")
     if namespace.transmission or namespace.constraints:
@@ -141,7 +144,7 @@ def _found_gains(model: RobotModel, unloaded: Recording, loaded: list[Recording]
     if lacking := [name for name in found.missing if name not in (given or {})]:
         raise RbdError(f"the gain of {', '.join(lacking)} is not shown: give {lacking[0]}=GAIN by --gains, or record "
                        "a motion that turns the load against gravity by these joints, or accelerates it")
-    return {**dict(zip(found.joints, map(float, found.gains), strict=True)), **(given or {})}
+    return found, {**dict(zip(found.joints, map(float, found.gains), strict=True)), **(given or {})}
 
 
 def _gain_lines(found: DriveGains) -> list[str]:

@@ -48,6 +48,9 @@ COLOURED, PEAK = 0.08, 8.0    # largest relative residual whose spectrum has a p
 JUMPS = 5.0          # largest way of a joint's raw positions, relative to that of the filtered ones
 ROWS, SHORTEST = 3, 5.0    # least filtered rows without and with the load per unknown, and s
 APART = 5.0          # standard errors between the gain of a joint's own fit and that of the common one
+SURELY = 2.0         # standard errors by which friction differs between two recordings
+CHANGED, UNLIKE = 1.3, 2.0    # ratio of it that is told, and with which no gain is given
+UNSEEN = 1e-3        # least friction, relative to the largest
 AGAINST = 4.0        # standard errors by which the power of friction is negative
 FRICTION = ("viscous", "coulomb", "offset")
 
@@ -196,8 +199,7 @@ def _result(problem: _Problem, findings: list[str], body: str) -> DriveGains:
                            "load and that with it are swapped, their columns are mixed, or the load hangs on another "
                            "body")
         y = problem.signals(x)
-        off, size = (np.linalg.norm(z * problem.measured, axis=0) for z in (y - problem.predicted(x), y))
-        residual = np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
+        residual = problem.residual(x, np.ones(len(y), dtype=bool))
         fault = _faults(problem, x, fit, y, residual)
         if not fault:
             break
@@ -221,6 +223,9 @@ def _result(problem: _Problem, findings: list[str], body: str) -> DriveGains:
     interval[given] = np.sort(np.column_stack([1.0 / (s - half)[given], 1.0 / (s + half)[given]]), axis=1)
     if (gains < 0.0).any():
         findings.append("gains with a negative sign: " + ", ".join(names[j] for j in np.flatnonzero(gains < 0.0)))
+    findings += [f"friction of {names[j]} is {ratio:.2g} times as large in one recording as in another: was it as "
+                 "warm, and were its values of the same unit?" for j, ratio in enumerate(problem.friction_ratio(x, fit))
+                 if ratio > CHANGED and given[j]]
     findings += _scale(problem, gains)
     return DriveGains(names, gains, interval, residual, delay, x[problem.l], tuple(findings))
 
@@ -231,17 +236,21 @@ def _faults(problem: _Problem, x: Array, fit: LinearFit, y: Array, residual: Arr
     own, error = problem.alone(x)
     late = np.abs(x[problem.delta].reshape(len(s), -1)).max(axis=1) >= LONGEST_DELAY
     left = (y - problem.predicted(x)) * problem.measured
-    backwards = problem.rubs_backwards(x, fit)
+    each = [problem.residual(x, problem.owner == k) for k in range(len(problem.records))]
+    worst = np.fmax.reduce([residual, *each])    # of one recording: large values of another would hide it
+    backwards, changed = problem.rubs_backwards(x, fit), problem.friction_ratio(x, fit)
     found: dict[int, str] = {}
     for j in map(int, np.flatnonzero(problem.measured.any(axis=0))):
         if late[j]:
             found[j] = f"its values fit the positions best {LONGEST_DELAY:g} s or more later or earlier"
-        elif residual[j] > MISFIT or (residual[j] > COLOURED and correlated(left[:, j]) > PEAK):
-            found[j] = f"{100.0 * residual[j]:.0f} % of its values are not explained"
+        elif worst[j] > MISFIT or (residual[j] > COLOURED and correlated(left[:, j]) > PEAK):
+            found[j] = f"{100.0 * worst[j]:.0f} % of its values are not explained"
         elif np.isfinite(half[j]) and abs(own[j] - s[j]) > APART * np.hypot(error[j], half[j] / 1.96):
             found[j] = "it differs from what its own values say alone, without the other joints'"
         elif backwards[j]:
             found[j] = "its friction would drive it"
+        elif changed[j] > UNLIKE:
+            found[j] = f"its friction is {changed[j]:.3g} times as large in one recording as in another"
     return found
 
 
@@ -337,6 +346,13 @@ class _Problem:
     def signals(self, x: Array) -> Array:
         delays = x[self.delta].reshape(len(self.joints), -1).T
         return np.concatenate([record.signals(delay) for record, delay in zip(self.records, delays, strict=True)])
+
+    def residual(self, x: Array, chosen: NDArray[np.bool_]) -> Array:
+        """‖y − ŷ‖ / ‖y‖ (nv,) of the chosen rows while the joint moves; NaN without any."""
+        y = self.signals(x)
+        off, size = (np.linalg.norm((z * self.measured)[chosen], axis=0) for z in (y - self.predicted(x), y))
+        out: Array = np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
+        return out
 
     def noise(self, residual: Array) -> Array:
         """Standard deviation of each joint's residual in each recording, (N, nv), by its median: another load, another
@@ -439,6 +455,26 @@ class _Problem:
         """The delays alone, to which a step adds."""
         out = np.zeros(self.size)
         out[self.delta] = x[self.delta]
+        return out
+
+    def friction_ratio(self, x: Array, fit: LinearFit) -> Array:
+        """Of the largest to the least friction among the recordings (nv,), at a speed that all have, by which they are
+        sure to differ: a joint that carries little without the load has nothing else that ties their units.
+        """
+        count, k = len(self.records), self.F.shape[-1]
+        out = np.ones(len(self.joints))
+        for j in map(int, np.flatnonzero(self.measured.any(axis=0))):
+            own = np.arange(len(FRICTION) * count).reshape(count, -1)[:, :2]    # viscous, Coulomb
+            at = self.phi.start + j * k + own
+            speeds = [self.F[self.measured[:, j] & (self.owner == r), j, len(FRICTION) * r] for r in range(count)]
+            if not all(map(len, speeds)):
+                continue
+            column = np.array([min(np.sqrt(np.mean(v**2)) for v in speeds), 1.0])
+            level = x[at] @ column * np.sign(x[self.s][j])
+            error = SURELY * np.sqrt([column @ fit.covariance[np.ix_(a, a)] @ column for a in at])
+            if np.isfinite(error).all():
+                low = float(np.max(level - error))
+                out[j] = max(1.0, low / max(float(np.min(level + error)), UNSEEN * low)) if low > 0.0 else 1.0
         return out
 
     def rubs_backwards(self, x: Array, fit: LinearFit) -> NDArray[np.bool_]:

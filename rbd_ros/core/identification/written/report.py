@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...errors import RbdError
 from ...text_table import aligned
 from ...motion.trajectory import Reference
+from ..drive_gains import DriveGains
 from ..expected_error import BINS
 from ..identified import Identification
 from ..regressor_columns import felt_rotors
@@ -135,20 +136,35 @@ def expected_head(stiffness: Array | None) -> list[str]:
     return ["joint", "effort", "error to expect", *position, ""]
 
 
+def gain_rows(result: Identification, drives: DriveGains | None) -> list[list[str]]:
+    """Per joint: name, and gain; with its 95 % interval, and the share of the recorded values that it leaves (%), where
+    it is from a known load.
+    """
+    rows = [[name, f"{gain:.5g}"] for name, gain in zip(result.model.velocity_names, result.gains, strict=True)]
+    if drives is None:
+        return rows
+    return [[*row, *([f"{low:.4g} to {high:.4g}", _percent(left)] if gain == given else ["given", ""])]
+            for row, given, gain, (low, high), left in
+            zip(rows, result.gains, drives.gains, drives.interval, drives.residual, strict=True)]
+
+
 def write_report(result: Identification, path: str | os.PathLike[str], motion: Reference | None = None,
-                 stiffness: Array | None = None) -> None:
-    """Write one HTML page; raises `RbdError` on failure. motion, stiffness: see `expected_rows`."""
+                 stiffness: Array | None = None, drives: DriveGains | None = None) -> None:
+    """Write one HTML page; raises `RbdError` on failure. motion, stiffness: see `expected_rows`. drives: the gains of
+    the result, where they are from a known load.
+    """
     e = html.escape
     parts = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{e(result.prior.name)}: identification"
              f"</title><style>{STYLE}</style><h1>{e(result.prior.name)}: identification</h1>",
              *(f"<p>{e(line)}</p>" for line in summary(result)),
              "<h2>Joints</h2>", _table(HEAD, joint_rows(result)), f"<p>{e(UNITS)}</p>"]
     if not (result.gains == 1.0).all():
-        parts += ["<h2>Gains</h2><p>Factors from recorded values to N m or N.</p>", _table(
-            ["joint", "gain"], [[name, f"{gain:.5g}"] for name, gain in zip(result.model.velocity_names, result.gains,
-                                                                         strict=True)])]
-    if result.findings:
-        parts += ["<h2>Findings</h2><ul>", *(f"<li>{e(finding)}</li>" for finding in result.findings), "</ul>"]
+        head = ["joint", "gain", *(["95 % interval", "not explained, %"] if drives is not None else [])]
+        source = "" if drives is None else " From a known load, with the share of the values that they leave."
+        parts += [f"<h2>Gains</h2><p>Factors from recorded values to N m or N.{source}</p>",
+                  _table(head, gain_rows(result, drives))]
+    if findings := [*(drives.findings if drives is not None else ()), *result.findings]:
+        parts += ["<h2>Findings</h2><ul>", *(f"<li>{e(finding)}</li>" for finding in findings), "</ul>"]
     data = "not fitted" if result.residual.held_out else "fitted"
     parts.append(f"<h2>Efforts, on motion that was {data}</h2><p>" + ", ".join(
         f"<span style='color:{color}'>{name}</span>" for name, color in COLORS.items()) + "; N m or N over samples</p>")
