@@ -16,85 +16,110 @@ from ..compiled.kernel import kernel
 from ..compiled.workspace import ONE_STATE
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, all_finite, first_position, first_velocity, kind, layout, matrix, node,
-    node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector, zero,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, ZERO, all_finite, first_position, first_velocity, kind, layout, matrix,
+    node, node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
-from ..model.joint_kinds import dof, joint_pose, joint_twist, project, rates, slope_dual, varies
+from ..model.joint_kinds import (
+    dof, has_quaternion, is_free, joint_pose, joint_twist, project, rates, slope_dual, varies,
+)
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 
-# per node: pose, twist (ω, u), acceleration −g of the world, momentum (L, P) about the origin, gravity's (N, F)
-_R, _P, _OMEGA, _U, _G, _L, _LINEAR, _N, _F, SIZE = layout(R=9, p=3, omega=3, u=3, g=3, L=3, linear=3, n=3, f=3)
+# per node: pose; twist of the parent, in the node's axes, and of the node; gravity; momentum; wrench
+_R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = layout(
+    R=9, p=3, omega_p=3, v_p=3, omega=3, v=3, g=3, n=3, f=3, torque=3, force=3)
 
 
 @kernel
-def momentum_recursion(B, q, k, v, j, W, momentum, rate):
-    """p and `C̄ᵀ v − g` of one state q[k:], v[j:] into momentum[j:] and rate[j:]."""
+def momentum_recursion(B, q, v, wrench, W, turning, p, rate):
+    """p = ∂L/∂v = M v (nv,) and its rate without efforts, under gravity and wrenches in node frames (6 n,), or (0,).
+
+    turning: True: `C̄ᵀ v − g`. False: ∂L/∂q along the group, the rate of p apart from its change of axes: a joint motion
+    only changes the axes in which the parent's twist acts.
+    """
     n = node_count(B)
-    z = zero(B, v, j)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(B, o)
-        R, p = joint_pose(B, o, q, iq)
-        omega_r, u_r = joint_twist(B, o, q, iq, v, j + first_velocity(B, o))
+        iq = first_position(B, o)
+        R, x = joint_pose(B, o, q, iq)
         h = parent(B, o)
-        if h < 0:
-            omega = omega_r
-            u = u_r
-            g = rotate_back(R, (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2]))
-        else:
-            x = SIZE * h
-            omega_p = vector(W, x + _OMEGA)
-            omega = add(rotate_back(R, omega_p), omega_r)
-            u = add(rotate_back(R, add(vector(W, x + _U), cross(omega_p, p))), u_r)
-            g = rotate_back(R, vector(W, x + _G))
+        omega = ZERO
+        velo = ZERO
+        gravity = vector(B, GRAVITY)
+        if h >= 0:
+            above = vector(W, SIZE * h + _OMEGA)
+            omega = rotate_back(R, above)
+            velo = rotate_back(R, add(vector(W, SIZE * h + _V), cross(above, x)))
+            gravity = vector(W, SIZE * h + _G)
+        gravity = rotate_back(R, gravity)
+        put_matrix(W, w + _R, R)
+        put(W, w + _P, x)
+        if not turning:
+            put(W, w + _OMEGA_P, omega)
+            put(W, w + _V_P, velo)
+        omega_r, velo_r = joint_twist(B, o, q, iq, v, first_velocity(B, o))
+        omega = add(omega, omega_r)
+        velo = add(velo, velo_r)
+        put(W, w + _OMEGA, omega)
+        put(W, w + _V, velo)
+        put(W, w + _G, gravity)
         m = B[o + MASS]
         c = vector(B, o + MOMENT)
-        put_matrix(W, w + _R, R)
-        put(W, w + _P, p)
-        put(W, w + _OMEGA, omega)
-        put(W, w + _U, u)
-        put(W, w + _G, g)
-        put(W, w + _L, add(symmetric_times(six(B, o + INERTIA), omega), cross(c, u)))
-        put(W, w + _LINEAR, sub(scale(m, u), cross(c, omega)))
-        put(W, w + _N, cross(c, g))
-        put(W, w + _F, scale(m, g))
+        put(W, w + _N, add(symmetric_times(six(B, o + INERTIA), omega), cross(c, velo)))
+        put(W, w + _F, sub(scale(m, velo), cross(c, omega)))
+        torque = cross(c, gravity)
+        force = scale(m, gravity)
+        if wrench.shape[0] > 0:
+            torque = add(torque, vector(wrench, 6 * i))
+            force = add(force, vector(wrench, 6 * i + 3))
+        put(W, w + _TORQUE, torque)
+        put(W, w + _FORCE, force)
     for i in range(size_v(B)):
-        momentum[j + i] = z
-        rate[j + i] = z
+        p[i] = 0.0
+        rate[i] = 0.0
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(B, o)
-        iv = j + first_velocity(B, o)
-        omega = vector(W, w + _OMEGA)
-        L = vector(W, w + _L)
-        P = vector(W, w + _LINEAR)
-        project(B, o, q, iq, L, P, momentum, iv)
-        for d in range(dof(kind(B, o))):
-            momentum[iv + d] += B[o + ARMATURE + d] * v[iv + d]
-        # ad_V* (L, P), less gravity
-        N = sub(add(cross(L, omega), cross(P, vector(W, w + _U))), vector(W, w + _N))
-        F = sub(cross(P, omega), vector(W, w + _F))
-        project(B, o, q, iq, N, F, rate, iv)
-        if varies(kind(B, o)):
-            turned = slope_dual(B, o, q, iq, rates(kind(B, o), v, iv), L, P)
-            for d in range(dof(kind(B, o))):
-                rate[iv + d] += turned[d]
+        iq = first_position(B, o)
+        iv = first_velocity(B, o)
+        t = kind(B, o)
+        N = vector(W, w + _N)
+        F = vector(W, w + _F)
+        torque = vector(W, w + _TORQUE)
+        force = vector(W, w + _FORCE)
+        own = turning or varies(t)    # the joint's own twist turns its axes; plain coordinates: also in ∂L/∂q
+        omega = vector(W, w + _OMEGA) if own else vector(W, w + _OMEGA_P)
+        velo = vector(W, w + _V) if own else vector(W, w + _V_P)
+        project(B, o, q, iq, N, F, p, iv)
+        project(B, o, q, iq, add(torque, add(cross(N, omega), cross(F, velo))), add(force, cross(F, omega)), rate, iv)
+        if varies(t):    # S depends on q
+            e = slope_dual(B, o, q, iq, rates(t, v, iv), N, F)
+            for c in range(dof(t)):
+                rate[iv + c] += e[c]
+        for c in range(dof(t)):
+            p[iv + c] += B[o + ARMATURE + c] * v[iv + c]
+        if not turning and is_free(t):    # at constant velocity of the position, not of the body
+            put_add(rate, iv, cross(F, vector(v, iv + 3)))
+        if not turning and has_quaternion(t):    # rotors add inertia to the coordinates, no gyroscopic moments
+            spin = vector(v, iv)
+            for c in range(0, dof(t), 3):
+                a = (B[o + ARMATURE + c] * v[iv + c], B[o + ARMATURE + c + 1] * v[iv + c + 1],
+                     B[o + ARMATURE + c + 2] * v[iv + c + 2])
+                put_add(rate, iv + c, cross(spin, a))
         h = parent(B, o)
         if h >= 0:
-            x = SIZE * h
             R = matrix(W, w + _R)
-            p = vector(W, w + _P)
-            f = rotate(R, P)
-            put_add(W, x + _LINEAR, f)
-            put_add(W, x + _L, add(rotate(R, L), cross(p, f)))
-            f = rotate(R, vector(W, w + _F))
-            put_add(W, x + _F, f)
-            put_add(W, x + _N, add(rotate(R, vector(W, w + _N)), cross(p, f)))
+            x = vector(W, w + _P)
+            y = SIZE * h
+            f = rotate(R, F)
+            put_add(W, y + _F, f)
+            put_add(W, y + _N, add(rotate(R, N), cross(x, f)))
+            f = rotate(R, force)
+            put_add(W, y + _FORCE, f)
+            put_add(W, y + _TORQUE, add(rotate(R, torque), cross(x, f)))
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
@@ -106,7 +131,8 @@ def momentum_entry(B, q, v, W, momentum, rate):
     if not (positions_valid(B, q, states) and rates_valid(B, v, states)):
         return False
     for s in range(states):
-        momentum_recursion(B, q, s * nq, v, s * nv, W, momentum, rate)
+        at = slice(s * nv, s * nv + nv)
+        momentum_recursion(B, q[s * nq:s * nq + nq], v[at], W[:0], W, True, momentum[at], rate[at])
     return all_finite(momentum) and all_finite(rate)
 
 

@@ -43,13 +43,14 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
     """
     if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1) and all_finite(rotors)):
         return False
-    momentum_recursion(B, q, 0, v, 0, W, scratch[NEW_MOMENTUM], scratch[NEW_RATE])
+    momentum_recursion(B, q, v, W[:0], W, True, scratch[NEW_MOMENTUM], scratch[NEW_RATE])
     if h > 0.0:
         for i in range(size_v(B)):    # the acceleration is (v − v₀)/h
             scratch[MIDDLE_VELOCITY, i] = 0.5 * (memory[VELOCITY, i] + v[i])
             scratch[STEP, i] = 0.125 * h * (3.0 * memory[VELOCITY, i] + v[i])
         integrate_state(B, last, 0, scratch[STEP], 0, middle)
-        momentum_recursion(B, middle, 0, scratch[MIDDLE_VELOCITY], 0, W, scratch[MIDDLE_MOMENTUM], scratch[MIDDLE_RATE])
+        momentum_recursion(B, middle, scratch[MIDDLE_VELOCITY], W[:0], W, True, scratch[MIDDLE_MOMENTUM],
+                           scratch[MIDDLE_RATE])
     if not (all_finite(scratch[NEW_MOMENTUM]) and all_finite(scratch[NEW_RATE]) and all_finite(scratch[MIDDLE_RATE])):
         return False
     for i in range(size_v(B)):

@@ -23,13 +23,14 @@ from ..compiled.entry import entry
 from ..compiled.kernel import kernel, routine
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..dynamics.momentum import SIZE
 from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from ..model.block import ZERO, node_count, put, size_v, vector
 from .impulses import boxed
 from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
 from .linear_equations import inverted, solve_symmetric, solved_for, symmetric_inverse, times
-from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
+from .lagrangian import half_step, lagrangian, mean_momentum, turn_axes
 from .pd_law import command
 
 ITERATIONS = 60      # largest number of iterations per step; typically six
