@@ -84,7 +84,7 @@ def solve_cones(G, c, roles, nearly, lam):
     nearly: accepted residual, relative to the largest force, if no exact solution is found. Where the search fails, it
     follows the solutions of softer contacts, with a share of its diagonal added to G, to the rigid one.
     """
-    if search_cones(G, c, roles, 0.0, lam):
+    if search_cones(G, c, roles, nearly, lam):
         return True
     n = c.shape[0]
     trial, soft = np.empty(n), G.copy()
@@ -101,7 +101,7 @@ def solve_cones(G, c, roles, nearly, lam):
                 assign(lam, trial)
                 return True
         share *= SOFTENING
-    return search_cones(G, c, roles, nearly, lam)
+    return False
 
 
 @routine
