@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,13 +16,14 @@ from .trajectory import Reference
 Array = NDArray[np.float64]
 
 
-class SampledMotion:
+class SampledMotion(ABC):
     """A motion `motion(t)` from 0 to `duration` (s)."""
 
     duration: float
 
+    @abstractmethod
     def __call__(self, t: ArrayLike) -> Reference:
-        raise NotImplementedError
+        """The reference at time t (s), or at (N,) of them."""
 
     def sample(self, t: float) -> Reference:
         """The reference at time t (s), as by calling the motion; the interface of torque nodes."""
