@@ -22,6 +22,11 @@ def add_recorded(parser: argparse.ArgumentParser, *, nargs: str | None = None, e
     parser.add_argument("--slowest", type=float, default=REST, metavar="SPEED",
                         help="rad/s, m/s: slower joints stick and are left out meanwhile; 0 with torque sensors at the "
                              "links (default: %(default)s)")
+    add_source(parser)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare the topics of a recording, and how the robot was mounted and locked."""
     parser.add_argument("--topic", default=JOINT_STATES, help="of the joint states in a bag (default: %(default)s)")
     parser.add_argument("--effort-topic", metavar="TOPIC", help="of the efforts, if joint states have none")
     parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood still: at zero, or "

@@ -8,12 +8,10 @@ import numpy as np
 from ...core.dynamics.friction import SMOOTHING, joint_friction
 from ...core.errors import RbdError
 from ...core.estimation.thresholds import contact_thresholds
-from ...core.identification.recorded.reading import JOINT_STATES
-from ...core.identification.recorded.recording import Recording
 from ...core.identification.written.node_files import write_text
 from ...core.text_table import aligned
-from ..files.robot import add_robot, load_robot
-from .recorded import locked
+from ..files.robot import add_robot
+from .recorded import add_source, load_recording, recorded_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,21 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gain", type=float, default=50.0, help="of the observer, 1/s (default: %(default)s)")
     parser.add_argument("--alarms-per-hour", type=float, default=0.1, metavar="RATE",
                         help="false ones, of all joints together (default: %(default)s)")
-    parser.add_argument("--topic", default=JOINT_STATES, help="of the joint states in a bag (default: %(default)s)")
-    parser.add_argument("--effort-topic", metavar="TOPIC", help="of the efforts, if joint states have none")
-    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood still: at zero, or "
-                        "JOINT=POSITION")
-    parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
-                        help="in the axes of the root link, m/s² (default: 0 0 -9.81)")
+    add_source(parser)
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Print the thresholds and write them; returns 0."""
     if not namespace.recordings:
         raise RbdError("expected ROBOT RECORDING…: a recording is a bag, .csv or .npz")
-    model = load_robot(namespace, gravity=namespace.gravity, locked=locked(namespace.lock))
-    recordings = [Recording.load(path, topic=namespace.topic, effort_topic=namespace.effort_topic)
-                  for path in namespace.recordings]
+    model = recorded_model(namespace)
+    recordings = [load_recording(namespace, path) for path in namespace.recordings]
     rubs = bool(model.damping.any() or model.friction.any())
     found = contact_thresholds(model, recordings, gain=namespace.gain, alarms_per_hour=namespace.alarms_per_hour,
                                friction=joint_friction(model, SMOOTHING) if rubs else None)

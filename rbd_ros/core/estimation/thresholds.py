@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from ..dynamics.friction import Friction
 from ..errors import RbdError, shown
 from ..identification.recorded.recording import Recording
-from ..identification.recorded.signals import GAP
+from ..identification.recorded.signals import stretches
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
-from .momentum_observer import LONGEST, MomentumObserver
+from .momentum_observer import MomentumObserver
 
 WINDOW = 0.5          # s
 SETTLING = 5.0        # time constants of the observer after a gap that do not count
@@ -86,28 +86,16 @@ def contact_thresholds(model: RobotModel, recordings: Recording | Sequence[Recor
 def _residuals(model: RobotModel, recording: Recording, gain: float,
                friction: Friction | None) -> list[tuple[Array, Array, Array]]:
     """Times, residuals and velocities of each stretch without gaps, settled."""
-    ordered, _ = recording.in_order_of(model)
-    t, q, tau = ordered.t, ordered.q, ordered.tau
-    good = np.isfinite(np.column_stack([t, q, tau])).all(axis=1)
-    v = ordered.v
-    if v is not None:
-        good &= np.isfinite(v).all(axis=1)
-    t, q, tau = t[good], q[good], tau[good]
-    if len(t) < 3:
-        raise RbdError(f"{recording.source}: {len(t)} rows of finite numbers, expected more")
-    v = np.gradient(q, t, axis=0) if v is None else v[good]
-    steps = np.diff(t)
-    longest = min(GAP * float(np.median(steps)), LONGEST)
+    clean, _, parts, _ = stretches(model, recording)
     observer = MomentumObserver(model, gain, friction)
     found: list[tuple[Array, Array, Array]] = []
-    cuts = np.flatnonzero(~((steps > 0.0) & (steps <= longest))) + 1
-    for part in np.split(np.arange(len(t)), cuts):
-        if len(part) < 2:
-            continue
-        observer.reset(q[part[0]], v[part[0]])
+    for part in parts:
+        t, q, tau = clean.t[part], clean.q[part], clean.tau[part]
+        v = np.gradient(q, t, axis=0) if clean.v is None else clean.v[part]
+        observer.reset(q[0], v[0])
         residual = np.array([observer.update(float(t[i] - t[i - 1]), q[i], v[i], 0.5 * (tau[i - 1] + tau[i]))
-                             for i in part[1:]])
-        settled = t[part[1:]] - t[part[0]] >= SETTLING / gain
+                             for i in range(1, len(t))])
+        settled = t[1:] - t[0] >= SETTLING / gain
         if settled.sum() > 1:
-            found.append((t[part[1:]][settled], residual[settled], v[part[1:]][settled]))
+            found.append((t[1:][settled], residual[settled], v[1:][settled]))
     return found

@@ -15,7 +15,7 @@ from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
 from .linear_fit import LinearFit, Rows, linear_fit
 from .recorded.recording import Recording
-from .recorded.signals import decimation, replace_positions
+from .recorded.signals import decimation
 from .regressor_columns import columns_of
 from .stacking import Equations
 from .unknowns import Unknowns
@@ -128,4 +128,4 @@ def turned(gravity: Array, tilts: Array) -> Array:
 def moved(recording: Recording, model: RobotModel, offset: Array) -> Recording:
     """The recording in the model's order with positions plus offsets (nv,)."""
     ordered = recording.in_order_of(model)[0]
-    return replace_positions(ordered, ordered.q + offset)
+    return replace(ordered, q=ordered.q + offset)

@@ -74,15 +74,7 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     motors (k, nv): motors on more than one joint, speeds per joint speed.
     Raises `RbdError` if no usable data remain.
     """
-    if not isinstance(recording, Recording):
-        raise RbdError(f"recording: expected rbd.Recording, got {type(recording).__name__}")
-    ordered, foreign = recording.in_order_of(model)
-    notes = [f"columns of no joint of the model, left out: {', '.join(foreign[:8])}"] if foreign else []
-    clean, period, parts = _pieces(ordered, notes)
-    q, turned = unwound(model, clean.q, parts)
-    if turned:
-        clean = replace_positions(clean, q)
-        notes.append(f"positions of {', '.join(turned)} jump by whole turns: taken back")
+    clean, period, parts, notes = stretches(model, recording)
     names = model.velocity_names
     reach = np.max([np.ptp(clean.q[part], axis=0) for part in parts], axis=0)
     still = tuple(int(j) for j in np.flatnonzero(reach < STILL))
@@ -119,13 +111,19 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     return Prepared(moving, rate, chosen, tuple(notes), still, unmeasured)
 
 
-def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, list[slice]]:
-    """Valid rows in order of time, the period (s), and stretches without gaps."""
+def stretches(model: RobotModel, recording: Recording) -> tuple[Recording, float, list[slice], list[str]]:
+    """Valid rows in order of time, in the model's order and without whole turns; the period (s); stretches without
+    gaps; and what was left out, as text. Raises `RbdError` if no usable data remain.
+    """
+    if not isinstance(recording, Recording):
+        raise RbdError(f"recording: expected rbd.Recording, got {type(recording).__name__}")
     source = recording.source
+    recording, foreign = recording.in_order_of(model)
+    notes = [f"columns of no joint of the model, left out: {', '.join(foreign[:8])}"] if foreign else []
     finite = recording.t[np.isfinite(recording.t)]
     if not len(finite):
         raise RbdError(f"{source}: no stamp is a finite number")
-    recording = replace_times(recording, recording.t - finite[0])    # relative to the first sample
+    recording = replace(recording, t=recording.t - finite[0])    # relative to the first sample
     table = np.column_stack([recording.t, recording.q, recording.tau])
     good: NDArray[np.bool_] = np.all(np.abs(table) < LARGEST, axis=1)    # false for NaN, too
     if not good.all():
@@ -137,7 +135,7 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
     velocities = clean.v
     if velocities is not None and not (np.abs(velocities) < LARGEST).all():
         notes.append("velocities are not all finite: they are taken from the positions")
-        clean = replace_velocities(clean, None)
+        clean = replace(clean, v=None)
     steps = np.diff(clean.t)
     period = float(np.median(np.abs(steps[steps != 0.0]))) if (steps != 0.0).any() else 0.0
     if period == 0.0:
@@ -175,25 +173,11 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
     if lost:
         notes.append(f"{len(parts) - len(kept_parts)} pieces too short, {lost} rows; left out")
     total = float(np.mean([(clean.t[p.stop - 1] - clean.t[p.start]) / (p.stop - p.start - 1) for p in kept_parts]))
-    return clean, total, kept_parts
-
-
-def replace_times(recording: Recording, t: Array) -> Recording:
-    """The recording with other times."""
-    return Recording(t, recording.q, recording.v, recording.a, tau=recording.tau, joints=recording.joints,
-                     source=recording.source)
-
-
-def replace_positions(recording: Recording, q: Array) -> Recording:
-    """The recording with other positions."""
-    return Recording(recording.t, q, recording.v, recording.a, tau=recording.tau, joints=recording.joints,
-                     source=recording.source)
-
-
-def replace_velocities(recording: Recording, v: Array | None) -> Recording:
-    """The recording with other velocities."""
-    return Recording(recording.t, recording.q, v, recording.a, tau=recording.tau, joints=recording.joints,
-                     source=recording.source)
+    q, turned = unwound(model, clean.q, kept_parts)
+    if turned:
+        clean = replace(clean, q=q)
+        notes.append(f"positions of {', '.join(turned)} jump by whole turns: taken back")
+    return clean, total, kept_parts, notes
 
 
 def _evened(recording: Recording, rate: float, delay: float) -> Piece:
