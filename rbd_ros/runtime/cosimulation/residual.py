@@ -117,8 +117,7 @@ class ResidualMonitor:
         if self._last is not None and stamp_ns == self._last[0]:    # a paused simulation
             self.counts["repeated"] += 1
             return TAKEN
-        self._forget(stamp_ns)
-        verdict = state.accept(stamp_ns * 1e-9, stamp_ns, names, position, velocity, effort)
+        verdict = state.accept_stamped(stamp_ns, names, position, velocity, effort)
         if not verdict:
             return verdict
         last, self._last = self._last, (stamp_ns, state.q, state.v)
@@ -137,11 +136,6 @@ class ResidualMonitor:
             self.counts["without_effort"] += 1
             return TAKEN
         return self._residual((stamp_ns - last[0]) * 1e-9, last[1], last[2], applied)
-
-    def _forget(self, stamp_ns: int) -> None:
-        self._state.measured_effort = None
-        if stamp_ns < self._state.stamp_ns:    # a reset simulation
-            self._state.forget()
 
     def _residual(self, interval: float, q0: Array, v0: Array, applied: Array) -> Array:
         model, q1, v1 = self.model, self._state.q, self._state.v

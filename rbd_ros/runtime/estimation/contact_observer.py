@@ -117,10 +117,7 @@ class ContactObserver:
         if self._last is not None and stamp_ns == self._last[0]:    # a paused simulation
             self.counts["repeated"] += 1
             return TAKEN
-        state.measured_effort = None
-        if stamp_ns < state.stamp_ns:    # a reset simulation
-            state.forget()
-        verdict = state.accept(stamp_ns * 1e-9, stamp_ns, names, position, velocity, effort)
+        verdict = state.accept_stamped(stamp_ns, names, position, velocity, effort)
         if not verdict:
             return verdict
         last, self._last = self._last, (stamp_ns, state.measured_effort)

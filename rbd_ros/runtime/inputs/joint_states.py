@@ -82,6 +82,14 @@ class StateInput:
             self.refused = str(error)
             return self._rejections.add(error)
 
+    def accept_stamped(self, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
+                       effort: ArrayLike = ()) -> Verdict:
+        """`accept` at the time of the stamp, which may go back: a reset simulation. Without effort that is unknown."""
+        self.measured_effort = None
+        if stamp_ns < self.stamp_ns:
+            self.forget()
+        return self.accept(stamp_ns * 1e-9, stamp_ns, names, position, velocity, effort)
+
     def _accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
                 effort: ArrayLike) -> Verdict:
         joints = self._map
