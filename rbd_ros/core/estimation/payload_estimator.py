@@ -11,7 +11,7 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..derivatives.regressor import PARAMETERS, inertial_regressor
 from ..dynamics.friction import Friction, fitting, left_over
@@ -156,7 +156,7 @@ class PayloadEstimator:
         return self._fit[1]
 
     @property
-    def observed(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def observed(self) -> NDArray[np.bool_]:
         theta, width, _ = self._fit
         mass = max(float(theta[0]) if width[0] < abs(theta[0]) else LOAD, LEAST_MASS)
         size = mass * np.concatenate([[1.0], np.full(3, REACH), np.full(6, REACH**2)])
