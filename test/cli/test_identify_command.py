@@ -81,6 +81,7 @@ def test_a_coupled_wrist_is_told_by_a_file(recording, tmp_path, capsys):
 def test_what_is_wrong_is_one_line(recording, tmp_path, capsys):
     for arguments, words in (([URDF, str(tmp_path / "no.csv")], "cannot read"),
                              ([URDF, recording, "--gains", "x"], "--gains"),
+                             ([URDF, recording, "--expect", "x", "--constraints", "delta"], "with --constraints"),
                              ([URDF, recording, "--mode", "payload"], "body"),
                              ([URDF, recording, "-o", str(tmp_path / "a" / "b")], "cannot write")):
         assert main(["identify", *arguments]) == 1

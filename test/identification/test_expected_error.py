@@ -1,12 +1,15 @@
 """The error to expect of feed-forward: against the errors of many simulated arms, and what is outside the recording."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.recordings import periodic, perturbed, record
 
 import rbd_ros as rbd
 from rbd_ros.core.identification.expected_error import ResidualBySpeed
+from rbd_ros.core.identification.zeros import Zeros
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 TWO = rbd.sample("two_link")
@@ -39,6 +42,14 @@ def test_what_the_recording_does_not_show_is_not_expected():
     np.testing.assert_array_equal(one.total[0], found.expected_error(q, v, a).total[0])
     with pytest.raises(rbd.RbdError, match="v"):
         found.expected_error(q, v[:, :1], a)
+
+
+def test_it_is_that_of_the_positions_behind_the_encoders():
+    found = rbd.identify(TWO, record(TWO, periodic(TWO, 2), 2), delay=0.0)
+    offset = np.array([0.3, -0.2])
+    shifted = replace(found, zeros=Zeros(offset, np.zeros(2), TWO.gravity, 0.0, 0.0))
+    q, v, a = periodic(TWO, 3)(np.linspace(0.0, 10.0, 50))[:3]
+    np.testing.assert_allclose(shifted.expected_error(q, v, a).total, found.expected_error(q + offset, v, a).total)
 
 
 def test_residuals_are_of_the_bin_of_the_speed():

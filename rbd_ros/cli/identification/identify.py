@@ -75,6 +75,9 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.recording is None:
         raise RbdError("expected ROBOT RECORDING: a recording is a bag, .csv or .npz")
     model = recorded_model(namespace)
+    if namespace.expect and namespace.constraints:
+        raise RbdError("--expect: not supported with --constraints: what motors have to exert in closed loops depends "
+                       "on how they share the load")
     motion = motion_from(namespace.expect, model) if namespace.expect else None
     stiffness = _stiffness(namespace.stiffness, model)
     if stiffness is not None and motion is None:

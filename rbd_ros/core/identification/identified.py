@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,10 +113,10 @@ class Identification:
     validation: Validation
     stribeck_height: Array
     stribeck: tuple[StribeckVelocity, ...]
+    covariance: Array
     transmission: Transmission | None = None
     reversed: tuple[str, ...] = ()
     zeros: Zeros | None = None
-    covariance: Array | None = None
     drives: DriveFriction | None = None
 
     @property
@@ -139,9 +140,7 @@ class Identification:
         """Efforts of the motors: inverse dynamics, friction and offset, (nv,) or (N, nv), N m or N. For a robot with
         closed loops, the joint efforts without constraint forces: see `constrained_inverse_dynamics`.
         """
-        if self.zeros is not None:
-            q = np.asarray(q, dtype=np.float64) + self.zeros.position
-        tau: Array = inverse_dynamics(self.model, q, v, a)
+        tau: Array = inverse_dynamics(self.model, self._true_position(q), v, a)
         tau = self.friction.add(np.asarray(v, dtype=np.float64), tau) + self.offset
         return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)
 
@@ -155,9 +154,13 @@ class Identification:
         q, v, a = (np.atleast_2d(x) for x in arrays)
         speeds = self.validation.by_speed
         names = tuple(self.base.parameter_names[i] for i in self.base.independent)
-        assert self.covariance is not None
-        deviation = parameter_deviation(self.prior, names, self.covariance, self.smoothing, q, v, a)
+        deviation = parameter_deviation(self.prior, names, self.covariance, self.smoothing, self._true_position(q),
+                                        v, a)
         return ExpectedError(speeds.at(v), deviation, np.abs(v).max(axis=0) > speeds.fastest)
+
+    def _true_position(self, q: Any) -> Any:
+        """Positions behind those that the encoders say."""
+        return q if self.zeros is None else np.asarray(q, dtype=np.float64) + self.zeros.position
 
     def require_signs(self) -> None:
         """`RbdError` where efforts have the wrong sign: bodies and friction that explain these are wrong."""
