@@ -1,6 +1,8 @@
 """`rbd float`: verdict, number, exit code, page."""
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from support.recordings import periodic, record
@@ -28,6 +30,7 @@ def test_the_joint_and_its_gain_are_said(recording, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "fail: joint_2 climbs" in said and "--gains joint_2=1.30" in said.replace("joint_2=1.3,", "joint_2=1.30,")
     assert all(len(line) <= 110 for line in said.splitlines())
+    assert re.search(r"joint_2 +climbs +(> 105|< -105) ", said) and re.search(r"joint_1 +rests +0\.0 ", said)
     text = page.read_text()
     assert text.count("<circle") == 7 and text.count("#c03000") == 2 and "joint_2 climbs" in text
 

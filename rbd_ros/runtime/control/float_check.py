@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError, shown, unknown_name
 from ...core.model.robot_model import RobotModel
+from ...core.motion.rest_to_rest import PEAK_SPEED, RestToRestMotion
 from ..damping_gains import DampingGains, sampled_inertia
 from ..inputs.joint_map import Turns
 from ..parameters import Table, parameter, table_of, validate
@@ -37,6 +38,7 @@ Array = NDArray[np.float64]
 T = TypeVar("T")
 Steps = Generator[None, None, T]    # of the test, one per state
 SETTLE = 0.5          # s at rest before a sweep and before a release
+SHORTEST = 1e-3       # s, of a move
 SWEEPS = 2.0          # amplitudes per second of a sweep
 PATIENCE = 5.0        # s beyond the expected duration of a part of a sweep
 FEWEST = 5            # samples of a way of a sweep
@@ -320,17 +322,16 @@ class FloatCheck(TorqueController[FloatLaws]):
         self._finish(report_of(self.model, released, settings.window, settings.uncertainty))
 
     def _move(self, goal: Array) -> Steps[None]:
-        """To the goal (nv,) by a quintic that begins and ends at rest, and rest there."""
+        """To the goal (nv,) from rest to rest, and rest there."""
         begin, start = self._time, self._hold.q
-        way = self._turns.nearest(goal, start) - start
-        duration = 1.875 * float(np.abs(way).max()) / self.settings.speed
-        while (passed := self._time - begin) < duration + SETTLE:
-            s = min(passed / duration, 1.0) if duration > 0.0 else 1.0
-            share = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
-            rate = 30.0 * s * s * (1.0 - s) ** 2 / duration if duration > 0.0 else 0.0
-            self._held = Held(start + share * way, rate * way, np.ones(len(way)))
+        end = self._turns.nearest(goal, start)
+        duration = PEAK_SPEED * float(np.abs(end - start).max()) / self.settings.speed
+        motion = RestToRestMotion([start, end], [max(duration, SHORTEST)], [0.0, SETTLE])
+        while (passed := self._time - begin) < motion.duration:
+            now = motion(passed)
+            self._held = Held(now.q, now.v, np.ones(len(end)))
             yield
-        self._held = Held.at(start + way)
+        self._held = Held.at(end)
 
     def _missing(self, j: int) -> float:
         """The effort sent last for joint j beyond what is sent for gravity."""

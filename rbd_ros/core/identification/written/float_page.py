@@ -11,8 +11,9 @@ from ..float_test import FloatTest, JointFloat
 from .report import STYLE, _table
 
 HEAD = ["joint", "verdict", "drift", "from", "to", "missing", "±", "friction", "±", "gain", "±"]
-UNITS = ("drift and its 95 % interval in mrad (mm), positive as the joint counts; missing torque there and friction in "
-         "N m (N); gain: true torque over recorded torque")
+FAR = 3.0    # windows: larger drifts are not told apart
+UNITS = ("drift and its 95 % interval in mrad (mm), positive as the joint counts, > and < beyond three windows; "
+         "missing torque there and friction in N m (N); gain: true torque over recorded torque")
 WIDTH, ROW, LEFT = 900, 26, 140    # of the plot, px
 WORDS = {"sinks": "sinks", "climbs": "climbs", "unsure": "may leave the window", "unknown": "is not known"}
 
@@ -28,15 +29,21 @@ def float_summary(result: FloatTest) -> list[str]:
 def float_rows(result: FloatTest) -> list[list[str]]:
     """Per joint the columns of `HEAD`."""
     rows = []
-    for joint in result.joints:
-        torques = joint.torques
+    for joint, window in zip(result.joints, result.window, strict=True):
+        torques, far = joint.torques, FAR * float(window)
         gain = (["–", "–"] if torques is None or torques.kind not in ("factor", "both") else
                 [f"{torques.gain:.3f}", f"{torques.gain_half_width:.2g}"])
-        rows.append([joint.joint, joint.verdict, *(_number(1e3 * x, ".1f") for x in (joint.drift, joint.low,
-                                                                                     joint.high)),
+        rows.append([joint.joint, joint.verdict, *(_drift(x, far) for x in (joint.drift, joint.low, joint.high)),
                      *(_number(x, ".3g") for x in (joint.error, joint.half_width, joint.level,
                                                    joint.level_half_width)), *gain])
     return rows
+
+
+def _drift(value: float, far: float) -> str:
+    """In mrad or mm."""
+    if abs(value) > far:
+        return f"{'<' if value < 0.0 else '>'} {1e3 * math.copysign(far, value):.0f}"
+    return _number(1e3 * value, ".1f")
 
 
 def _number(value: float, kind: str) -> str:
@@ -59,14 +66,15 @@ def write_float_page(result: FloatTest, path: str | os.PathLike[str]) -> None:
 
 
 def _plot(result: FloatTest) -> str:
-    """One row per joint; beyond twice the window, intervals end at the frame."""
+    """One row per joint; intervals end at the frame, `FAR` windows from the middle."""
     middle, reach = LEFT + (WIDTH - LEFT) / 2, (WIDTH - LEFT) / 2 - 10
+    accepted = reach / FAR
 
     def row(i: int, joint: JointFloat) -> str:
         window = float(result.window[i])
 
         def at(drift: float) -> float:
-            return middle + reach * max(-1.0, min(1.0, drift / (2.0 * window)))
+            return middle + reach * max(-1.0, min(1.0, drift / (FAR * window)))
 
         y = ROW * (i + 0.5)
         text = f"<text x='4' y='{y + 4}' font-size='13'>{html.escape(joint.joint)}</text>"
@@ -79,5 +87,5 @@ def _plot(result: FloatTest) -> str:
     height = ROW * len(result.joints)
     rows = "".join(row(i, joint) for i, joint in enumerate(result.joints))
     return (f"<svg width='{WIDTH}' height='{height}' viewBox='0 0 {WIDTH} {height}'>"
-            f"<rect x='{middle - reach / 2}' y='0' width='{reach}' height='{height}' fill='#dff0df'/>"
+            f"<rect x='{middle - accepted:.1f}' y='0' width='{2.0 * accepted:.1f}' height='{height}' fill='#dff0df'/>"
             f"<line x1='{middle}' x2='{middle}' y1='0' y2='{height}' stroke='#999'/>{rows}</svg>")
