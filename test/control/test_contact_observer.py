@@ -62,6 +62,7 @@ def test_resets_repeats_and_missing_efforts():
     assert one.rejections.total
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("seed", range(5))
 def test_no_lie_of_a_sensor_gets_out(seed):
     """Random states, some of them wild: all that comes out is finite, and it goes on."""

@@ -98,7 +98,16 @@ def test_the_touched_body():
     assert rbd.touched_body(IIWA, [0, 0, 5.0, 0, 0, 0, 0.2], [1, 1, 1, 1, 1, 1, 0.1]) == joints[6].child
 
 
+def test_the_line_of_a_huge_force():
+    q, push = IIWA.random_configuration(3), 1e165 * np.array([0.1, -0.2, 0.0, 1.0, 0.5, -2.0])
+    found = rbd.external_wrench(IIWA, q, rbd.jacobian(IIWA, q, TIP).T @ push, TIP, covariance=np.ones(7))
+    small = rbd.external_wrench(IIWA, q, rbd.jacobian(IIWA, q, TIP).T @ (1e-165 * push), TIP, covariance=np.ones(7))
+    np.testing.assert_allclose(found.line_of_action, small.line_of_action)
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("wrong", "words"), [
+    ({"effort": np.full(7, 1e300)}, "too large"), ({"effort": 1.7e308 * np.cos(np.arange(7))}, "too large"),
     ({"effort": np.zeros(6)}, "effort"), ({"effort": np.full(7, np.nan)}, "effort"), ({"body": "no"}, "no"),
     ({"frame": "base"}, "frame"), ({"point": [0.0, 0.0]}, "point"),
     ({"point": [0.0, 0.0, 0.0], "frame": "world"}, "point"),

@@ -205,6 +205,19 @@ def test_wrong_input_changes_nothing(wrong, words):
     np.testing.assert_array_equal(*(observer.update(**good) for observer in observers))
 
 
+def test_efforts_that_overflow_change_nothing():
+    model, q, rest = rbd.sample("two_link"), [0.3, 0.5], [0.0, 0.0]
+    observer = rbd.MomentumObserver(model, 1e4)
+    observer.reset(q, rest)
+    before = observer.update(H, q, rest, [1.7e308, 0.0])
+    with pytest.raises(rbd.RbdError, match=r"external_effort\[0\] of joint 'shoulder' would not be finite"):
+        observer.update(H, q, rest, [-1.7e308, 0.0])
+    np.testing.assert_array_equal(observer.external_effort, before)
+    for _ in range(100):
+        observer.update(H, q, rest, rbd.gravity_effort(model, q))
+    assert np.abs(observer.external_effort).max() < 1e-9
+
+
 @pytest.mark.parametrize("gain", [0.0, -1.0, np.nan, [1.0], [1.0, 2.0, 3.0], "fast", [1.0, np.inf]])
 def test_wrong_gains(gain):
     if gain == [1.0]:

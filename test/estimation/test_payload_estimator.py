@@ -123,7 +123,7 @@ def test_friction_is_taken_off():
 @pytest.mark.parametrize(("wrong", "words"), [
     ({"t": 0.0}, "later"), ({"t": np.nan}, "later"), ({"t": "now"}, "later"), ({"q": np.zeros(6)}, "q"),
     ({"tau": np.full(7, np.nan)}, "tau"), ({"a": np.full(7, np.inf)}, "a"), ({"q": np.zeros((2, 7))}, "one state"),
-    ({"v": np.full(7, 1e200)}, "overflow|large")])
+    ({"v": np.full(7, 1e200)}, "overflow|large"), ({"tau": np.full(7, 1e200)}, "overflow")])
 def test_wrong_samples_change_nothing(wrong, words):
     estimators = [fed(random_load(np.random.default_rng(0)), seconds=0.5) for _ in range(2)]
     sample = {"t": 10.0, "q": np.zeros(7), "v": np.zeros(7), "a": np.zeros(7), "tau": np.zeros(7), **wrong}

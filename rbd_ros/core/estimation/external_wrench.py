@@ -42,10 +42,10 @@ class ExternalWrench:
         force has this wrench; NaN if there is no force, or not all of the wrench is seen.
         """
         moment, force = self.wrench[..., :3], self.wrench[..., 3:]
-        size = np.linalg.norm(force, axis=-1, keepdims=True)
+        size = np.hypot.reduce(force, axis=-1, keepdims=True)    # which does not overflow
         hidden = np.abs(self.unseen).max(axis=(-1, -2), initial=0.0)[..., None] > 0.0
         size = np.where(hidden | (size == 0.0), np.nan, size)
-        return np.cross(force, moment) / size**2, force / size
+        return np.cross(force / size, moment / size), force / size
 
 
 def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: str, *, frame: str = "body",
@@ -75,13 +75,15 @@ def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: st
         x, y, z = finite(point, (3,), "point")
         basis = np.concatenate([[[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]], np.eye(3)])
     J = jacobian(model, inputs.arrays[0], body, frame)
-    parts = [_solved(A.T, tau, basis, root, given) for A, tau in zip(
-        J.reshape(-1, 6, model.nv), inputs.arrays[1].reshape(-1, model.nv), strict=True)]
+    with np.errstate(over="ignore", invalid="ignore"):    # results that are not finite are refused
+        parts = [_solved(A.T, tau, basis, root, given) for A, tau in zip(
+            J.reshape(-1, 6, model.nv), inputs.arrays[1].reshape(-1, model.nv), strict=True)]
+        variances = np.array([part[3] @ part[3] for part in parts])
     batch = () if inputs.batch is None else (inputs.batch,)
     shapes = (6,), (6, 6), (6, 6), (model.nv,)
     wrench, covariance, unseen, residual = (np.array([part[k] for part in parts]).reshape(*batch, *shape)
                                             for k, shape in enumerate(shapes))
-    wrench, residual = inputs.finite(wrench=wrench, residual=residual)
+    inputs.finite(wrench=wrench, residual=residual, covariance=variances)
     return ExternalWrench(wrench, covariance, unseen, residual)
 
 

@@ -30,7 +30,8 @@ from ..model.state import not_a_model, shaped
 LAW = len(fields(Friction))
 LONGEST = 1.0    # s: longer steps are gaps, after which nothing is known
 MOMENTUM, RATE, VELOCITY, RESIDUAL, ROWS = range(5)    # rows of an observer's memory: the last state's, and r
-MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, STEP, SCRATCH = range(7)    # rows of its scratch
+# rows of its scratch
+MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, NEW_RESIDUAL, STEP, SCRATCH = range(8)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
@@ -51,10 +52,9 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
         integrate_state(B, last, 0, scratch[STEP], 0, middle)
         momentum_recursion(B, middle, scratch[MIDDLE_VELOCITY], W[:0], W, True, scratch[MIDDLE_MOMENTUM],
                            scratch[MIDDLE_RATE])
-    if not (all_finite(scratch[NEW_MOMENTUM]) and all_finite(scratch[NEW_RATE]) and all_finite(scratch[MIDDLE_RATE])):
-        return False
     for i in range(size_v(B)):
-        p = scratch[NEW_MOMENTUM, i] + rotors[i]
+        scratch[NEW_MOMENTUM, i] += rotors[i]
+        scratch[NEW_RESIDUAL, i] = 0.0
         if h > 0.0:
             mean = (memory[RATE, i] + 4.0 * scratch[MIDDLE_RATE, i] + scratch[NEW_RATE, i]) / 6.0
             effort = tau[i]
@@ -62,13 +62,15 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
                 x = (law[0, i], law[1, i], law[2, i], law[3, i], law[4, i], law[5, i], law[6, i], law[7, i])
                 u = scratch[MIDDLE_VELOCITY, i]
                 effort = friction_unloaded(friction_load_share(x, u), effort - friction_law(x, u))
-            external = (p - memory[MOMENTUM, i]) / h - mean - effort
-            memory[RESIDUAL, i] += (1.0 - math.exp(-gain[i] * h)) * (external - memory[RESIDUAL, i])
-        else:
-            memory[RESIDUAL, i] = 0.0
-        memory[MOMENTUM, i] = p
-        memory[RATE, i] = scratch[NEW_RATE, i]
-        memory[VELOCITY, i] = v[i]
+            external = (scratch[NEW_MOMENTUM, i] - memory[MOMENTUM, i]) / h - mean - effort
+            old = memory[RESIDUAL, i]
+            scratch[NEW_RESIDUAL, i] = old + (1.0 - math.exp(-gain[i] * h)) * (external - old)
+    if not (all_finite(scratch[NEW_MOMENTUM]) and all_finite(scratch[NEW_RATE]) and all_finite(scratch[NEW_RESIDUAL])):
+        return False
+    assign(memory[MOMENTUM], scratch[NEW_MOMENTUM])
+    assign(memory[RATE], scratch[NEW_RATE])
+    assign(memory[VELOCITY], v)
+    assign(memory[RESIDUAL], scratch[NEW_RESIDUAL])
     assign(last, q)
     return True
 
@@ -151,7 +153,8 @@ class MomentumObserver:
             rotors = model.armature * (inputs.arrays[3] - inputs.arrays[1])
         q, v, tau = inputs.arrays[:3]
         if not self._observe(h, q, v, tau, rotors):
-            inputs.refuse(momentum=self._scratch)
+            momentum, rate, external = self._scratch[[NEW_MOMENTUM, NEW_RATE, NEW_RESIDUAL]]
+            inputs.refuse(momentum=momentum, rate=rate, external_effort=external)
 
     def _observe(self, h: float, q: Any, v: Any, tau: Any, rotors: Any) -> bool:
         return bool(observe_entry.call(self.model._block, q, v, tau, rotors, self.gain, self._work, self._law, h,

@@ -25,7 +25,7 @@ from ..identification.unknowns import LOAD, LOAD_SPREAD, Unknowns
 from ..model.inertia import Array, Inertia
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
-from ..model.state import not_a_model, states
+from ..model.state import REASONABLE, not_a_model, states
 
 HALF_WIDTH = 1.959964    # standard deviations of a 95 % interval
 ROUNDS = 4               # of weights
@@ -96,8 +96,8 @@ class PayloadEstimator:
             tau = left_over(self.model, self.friction, v, tau)
         Y = inertial_regressor(self.model, q, v, a)[:, self._columns]
         row = np.concatenate([Y, (tau - effort)[:, None]], axis=1)
-        if not np.isfinite(row).all():
-            raise RbdError("payload: the state is so large that efforts overflow")
+        if not (np.abs(row) < REASONABLE).all():
+            raise RbdError("payload: the state or the effort is so large that sums of squares overflow")
         if self._last is not None:
             if self.memory is not None:
                 kept = math.exp(-(time - self._last[0]) / self.memory)
