@@ -1,6 +1,7 @@
 """`rbd demo`: its motions, its report, and a short run with all processes."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.domains import private_domain_id
+from support.processes import PATIENCE, ends
 
 import rbd_ros as rbd
 from rbd_ros.cli import demo, demo_motion, demo_nodes, demo_report, demo_tracking
@@ -129,7 +131,7 @@ def test_a_process_that_ends_by_itself_is_reported(tmp_path):
 
 
 DEAF = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from rbd_ros import signals
 from rbd_ros.cli.processes import NodeProcesses
@@ -137,10 +139,8 @@ signals.LONGEST_END, sys.executable = float(sys.argv[1]), sys.argv[2]
 with NodeProcesses(Path(sys.argv[2]).parent, "/nowhere", float(sys.argv[3])) as nodes:
     for name in ("first", "second"):
         nodes.start(name, {})
-    pids = [process.pid for process in nodes._running.values()]
-    while any(Path(f"/proc/{pid}/comm").read_text() != "sleep\\n" for pid in pids):    # deaf from then on
-        time.sleep(1e-3)
-    print(*pids, flush=True)
+    with os.fdopen(os.open(Path(sys.argv[2]).with_name("deaf"), os.O_RDWR)) as deaf:    # which each one says
+        print(*(deaf.readline().strip() for _ in nodes._running), flush=True)
     if sys.argv[4:]:
         raise ValueError
     time.sleep(600.0)
@@ -151,28 +151,21 @@ with NodeProcesses(Path(sys.argv[2]).parent, "/nowhere", float(sys.argv[3])) as 
 def test_ctrl_c_leaves_no_node_behind(tmp_path, arguments):
     """Though they do not listen."""
     node = tmp_path / "node"
-    node.write_text("#!/bin/sh\ntrap '' INT TERM\nexec sleep 600\n")
+    os.mkfifo(tmp_path / "deaf")
+    node.write_text(f"#!/bin/sh\ntrap '' INT TERM\necho $$ > {tmp_path}/deaf\nexec sleep 600\n")
     node.chmod(0o755)
     longest, *more = map(str, arguments)
     process = subprocess.Popen([sys.executable, "-c", DEAF, longest, str(node), *more], cwd=ROOT, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     pids = process.stdout.readline().split()
-    until = time.monotonic() + 60.0
+    until = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < until:
         process.send_signal(signal.SIGINT)
-        time.sleep(0.05)
-    _, errors = process.communicate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert len(pids) == 2 and ("Interrupted" in errors or process.returncode == 128 + signal.SIGINT), errors
-
-    def lives(pid):
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-        except (FileNotFoundError, ProcessLookupError):
-            return False
-
-    while any(map(lives, pids)) and time.monotonic() < until:
-        time.sleep(1e-3)
-    assert not any(map(lives, pids))
+    assert all(ends(int(pid)) for pid in pids)
 
 
 def test_a_rehearsal(tmp_path):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.processes import PATIENCE, ends
 
 import rbd_ros as rbd
 from rbd_ros.cli import demo_motion
@@ -109,27 +110,35 @@ def of_group(group):
     return found
 
 
-def until(holds):
-    end = time.monotonic() + 120.0
-    while not holds():
+def grown(process, count):
+    """Wait until more than this many processes run in the group of a process."""
+    end = time.monotonic() + PATIENCE
+    while len(of_group(process.pid)) <= count:
         assert time.monotonic() < end
-        time.sleep(0.02)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.02)
+
+
+def gone(group):
+    """Wait for the end of all processes of a group."""
+    while left := of_group(group):
+        assert all(map(ends, left))
 
 
 @pytest.mark.parametrize(("end", "helpers"), [    # the resource tracker, then two workers, in their first lines
     (os.killpg, 1), (os.killpg, 3), (os.kill, 3)])    # Ctrl-C in a terminal, and a signal to the command alone
 def test_the_first_signal_ends_it_with_a_word_and_without_orphans(end, helpers):
     process = subprocess.Popen(LONG, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    until(lambda: len(of_group(process.pid)) > helpers)
+    grown(process, helpers)
     end(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=120.0)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and said == "\nrbd sweep: interrupted\n"
-    until(lambda: not of_group(process.pid))
+    gone(process.pid)
 
 
 def test_a_sweep_that_is_killed_leaves_no_worker():
     process = subprocess.Popen(LONG, stderr=subprocess.DEVNULL, start_new_session=True)
-    until(lambda: len(of_group(process.pid)) > 3)
+    grown(process, 3)
     process.kill()
     process.wait()
-    until(lambda: not of_group(process.pid))
+    gone(process.pid)

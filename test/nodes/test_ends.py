@@ -238,7 +238,7 @@ class Started(threading.Thread):    # the second of two signals comes while the 
         super().start()
 threading.Thread = Started
 for way in (ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM)), Finalized, imported, swallowed):
-    for seconds in (0.0, 0.0, 60.0 * (way is not swallowed)):
+    for seconds in (0.0, 0.0, 600.0 * (way is not swallowed)):
         try:
             with interruptible():
                 way()
@@ -253,10 +253,9 @@ for way in (ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM)),
 
 def test_a_signal_is_not_lost_where_exceptions_are_ignored():
     """As in functions that C calls, and in finalizers; nor where another one is made of them, or they are swallowed."""
-    begin = time.monotonic()
-    found = subprocess.run([sys.executable, "-c", IGNORED], cwd=ROOT, text=True, check=False, capture_output=True)
+    found = subprocess.run([sys.executable, "-c", IGNORED], cwd=ROOT, text=True, check=False, capture_output=True,
+                           timeout=300.0)    # the sleep is interrupted
     assert (found.returncode, found.stdout.split(), found.stderr) == (0, [str(int(signal.SIGTERM))] * 12, "")
-    assert time.monotonic() - begin < 60.0    # the sleep is interrupted
 
 
 @pytest.mark.parametrize("node", ["feedforward", "flatness", "simulator", "dynamics_server", "motion_planner"])

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.processes import PATIENCE, ends
 
 import rbd_ros as rbd
 from rbd_ros.runtime.planning import search_process
@@ -20,7 +21,6 @@ from rbd_ros.runtime.planning.motion_request import MotionRequest
 from rbd_ros.runtime.planning.planner_settings import PlannerSettings
 from rbd_ros.runtime.planning.search_process import SearchProcess
 
-PATIENCE = 60.0    # s
 MODEL = rbd.sample("two_link")
 
 
@@ -46,17 +46,23 @@ def running(pid):
         return False
 
 
-def ends(pid):
-    until = time.monotonic() + PATIENCE
-    while running(pid):
-        assert time.monotonic() < until
-
-
 def frozen(searcher):
     """A task; while it is searched for, the process hears and answers nothing."""
     assert searcher.ready()
     os.kill(searcher.pid, signal.SIGSTOP)
     return task()
+
+
+def meanwhile(act):
+    """The `gone` of a search that acts once this waits for an answer, in another thread."""
+    other = threading.Thread(target=act)
+
+    def gone():
+        if other.ident is None:
+            other.start()
+        return False
+
+    return gone
 
 
 def test_it_finds_what_a_search_here_finds(searcher):
@@ -98,18 +104,26 @@ def test_one_that_does_not_hear_that_it_is_cancelled_is_ended(searcher):
     assert searcher.search(task()).good
 
 
-def test_one_that_does_lives_on(searcher):
-    waits, pid = frozen(searcher), searcher.pid    # so that it does not end before
-    threading.Timer(0.1, os.kill, (pid, signal.SIGCONT)).start()
-    plan = searcher.search(waits, gone=lambda: True)
+def test_one_that_does_lives_on(searcher, monkeypatch):
+    waits, pid, worker = frozen(searcher), searcher.pid, searcher._worker    # so that it does not end before
+
+    def send(message):
+        worker.connection.send(message)
+        if message is None:
+            os.kill(pid, signal.SIGCONT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search_process, "GRACE", PATIENCE)
+        patch.setattr(searcher, "_worker", worker._replace(connection=SimpleNamespace(
+            send=send, poll=worker.connection.poll, recv=worker.connection.recv)))
+        plan = searcher.search(waits, gone=lambda: True)
     assert plan.cancelled and searcher.pid == pid and searcher.search(task()).good
 
 
 def test_one_that_is_killed_is_a_defect_and_replaced(searcher):
-    waits = frozen(searcher)
-    threading.Timer(0.1, os.kill, (searcher.pid, signal.SIGKILL)).start()
+    waits, pid = frozen(searcher), searcher.pid
     with pytest.raises(RuntimeError, match="ended with code -9"):
-        searcher.search(waits)
+        searcher.search(waits, gone=meanwhile(lambda: os.kill(pid, signal.SIGKILL)))
     assert searcher.ready()
     os.kill(searcher.pid, signal.SIGKILL)    # between searches nobody notices
     searcher._worker.process.wait()    # whose first thread ends before the others
@@ -119,9 +133,8 @@ def test_one_that_is_killed_is_a_defect_and_replaced(searcher):
 def test_close_ends_a_search():
     made = SearchProcess(MODEL)
     waits = frozen(made)
-    threading.Timer(0.1, made.close).start()
-    assert made.search(waits).cancelled
-    ends(made.pid)    # `close` may still be at it
+    assert made.search(waits, gone=meanwhile(made.close)).cancelled
+    assert ends(made.pid)    # `close` may still be at it
     assert made.search(task()).cancelled and not running(made.pid)    # and nothing starts any more
 
 
@@ -145,4 +158,4 @@ def test_it_ends_with_a_parent_that_is_killed(when):
         parent.stdout.readline()
         os.kill(pid, signal.SIGINT)    # as a terminal's: it is the parent's to end it
         parent.kill()
-    ends(pid)
+    assert ends(pid)
