@@ -1,5 +1,7 @@
 """The float test of a recording: closed forms against integration and simulation, and what is wrong by its name."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -95,6 +97,13 @@ def test_a_wrong_gain_is_found(j, gain):
     assert f"{name}={result.gains[name]:.4g}" in result.advice[0] or (
         gain < 0.0 and f"{name} has the opposite sign" in result.advice[0])
     assert rbd.float_test(IIWA, recording, gains=result.gains).passed
+
+
+def test_a_gain_that_gravity_does_not_show_has_a_bound_alone():
+    """The first axis is vertical: slow motion says that the torques are too small, not by how much."""
+    result = rbd.float_test(IIWA, record(IIWA, 1, at(0, 0.05, 1.0), noise=0.2))
+    assert result.joints[0].torques.factor < result.joints[0].torques.factor_half_width
+    assert re.match(r"true torque is more than \d.* what the drive of joint_1 says.*known load", result.advice[0])
 
 
 def test_an_offset_is_found():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import textwrap
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.model.samples import sample
 from ...core.simulation.simulator import Simulator
 from ...runtime.control.float_check import FloatCheck, FloatSettings
-from ...runtime.control.float_verdict import FloatedJoint, FloatReport
+from ...runtime.control.float_verdict import RETURNED, FloatedJoint, FloatReport
 from .. import demo_report as report
 from ..demo_motion import DAMPING
 
@@ -33,6 +34,7 @@ BANDWIDTH = 30.0                    # of the position loop, rad/s
 ROTORS, COULOMB, VISCOUS = 0.002, 0.01, 0.02    # rotor inertia and friction, per effort limit: kg m², N m, N m s/rad
 LONGEST = 600.0                     # s, simulated
 WINDOW = 0.035                      # rad
+LINE = 100                          # characters
 
 
 class Tested(NamedTuple):
@@ -97,7 +99,8 @@ def run(namespace: argparse.Namespace) -> int:
     found = runs[0].result.gains
     for name, value in found.items():    # the torque constants are multiplied, so the currents are divided
         gain[model.joint_names.index(name)] /= value
-    print(f"calibrated by {', '.join(f'{name} {value:.4f}' for name, value in found.items()) or 'nothing'}\n")
+    print("calibration: " + (", ".join(f"torque constant of {name} times {value:.4f}" for name, value in found.items())
+                             or "nothing to change") + "\n")
     runs.append(_run(titles[1], titles, model, gain, folder))
     report.finish(namespace, begin, {
         "robot": model.name, "joint": JOINT, "gain": GAIN, "found": found,
@@ -112,7 +115,8 @@ def run(namespace: argparse.Namespace) -> int:
 def _run(title: str, titles: tuple[str, ...], model: RobotModel, gain: Array, folder: Path) -> Tested:
     progress = report.Progress(title, titles)
     found = tested(title, model, gain, progress)
-    progress.done(found.result.text)
+    progress.done(textwrap.fill(found.result.text, LINE, subsequent_indent=" " * (max(map(len, titles)) + 2),
+                                break_on_hyphens=False))
     if found.result.aborted:
         raise RbdError(found.result.text)
     name = "before.json" if title == titles[0] else "after.json"
@@ -142,25 +146,35 @@ def _draw(path: Path, runs: list[Tested], model: RobotModel) -> None:
     def content(figure: Any) -> None:
         per_joint, over_time = figure.subplots(2, 1)
         edge = 1.6 * mrad * WINDOW
+        gravity = [gravity_effort(model, np.array([float(word) for word in pose.split()]))[j] for pose in POSES]
         for axes in (per_joint, over_time):
             axes.axhspan(-mrad * WINDOW, mrad * WINDOW, color="#009e73", alpha=0.12, label="accepted (2°)")
         for i, (run, color) in enumerate(zip(runs, report.COLORS, strict=False)):
             for k, name in enumerate(model.joint_names):
                 seen, x = worst(run.result, name), k + 0.24 * (i - 0.5)
-                low, high = (float(np.clip(mrad * end, -edge, edge)) for end in (seen.low, seen.high))
-                per_joint.plot([x, x], [low - 0.4, high + 0.4], color=color, linewidth=6.0, alpha=0.35,
-                               solid_capstyle="butt", label=f"{run.title}: predicted, 95 %" if k == 0 else None)
+                low, high = mrad * seen.low, mrad * seen.high
+                per_joint.plot([x, x], np.clip([low - 0.4, high + 0.4], -edge, edge), color=color, linewidth=6.0,
+                               alpha=0.35, solid_capstyle="butt",
+                               label=f"{run.title}: predicted, 95 %" if k == 0 else None)
+                for end in (low, high):
+                    if abs(end) > edge:    # beyond the frame
+                        per_joint.annotate(f" to {end:.0f}", (x + 0.05, math.copysign(0.93 * edge, end)), color=color,
+                                           fontsize=9, verticalalignment="center")
                 per_joint.plot([x], [mrad * seen.seen.drift], "osD"[i], color=color, markersize=7.0,
                                label=f"{run.title}: measured" if k == 0 else None)
+            left = [joint.seen.left for joint in run.result.joints if joint.name == JOINT]
             for number, (t, moved) in enumerate(released(run, j)):
-                over_time.plot(t, mrad * moved, color=color, linewidth=1.8, linestyle=("-", "--")[number % 2],
-                               label=f"{run.title}, pose {number + 1}")
-        gravity = [gravity_effort(model, np.array([float(word) for word in pose.split()]))[j] for pose in POSES]
+                over_time.plot(t, mrad * moved, color=color, linewidth=(3.5, 1.8)[number % 2],
+                               alpha=(0.4, 1.0)[number % 2], label=f"{run.title}, pose {number + 1}: gravity "
+                               f"{gravity[number]:+.1f} N m")
+                if left[number]:
+                    over_time.plot(t[-1:], mrad * moved[-1:], "x", color=color, markersize=9.0, markeredgewidth=2.0,
+                                   label=f"its gains returned ({RETURNED[left[number]]})" if number == 0 else None)
         per_joint.set(ylabel="drift, farthest pose (mrad)", xticks=np.arange(model.nv), xticklabels=model.joint_names,
                       ylim=(-edge, edge), title=f"{model.name}, gravity torque alone: one joint free at a time")
         over_time.set(xlabel="time since its gains began to fade (s)", ylabel=f"{JOINT} from its place (mrad)",
                       xlim=(0.0, None), ylim=(-edge, edge), title=f"{JOINT}, whose drive exerts {GAIN:g} times what it "
-                      f"is told; gravity torque {gravity[0]:.1f} and {gravity[1]:.1f} N m")
+                      "is told")
         for axes in (per_joint, over_time):
             axes.grid(axis="y", alpha=0.25)
             axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)

@@ -161,8 +161,12 @@ def cause(name: str, error: TorqueError, unit: str = "N m") -> str:
               "differs by direction")
     if error.kind == "offset":
         return f"the effort of {name} has an offset of {offset}"
+    if error.kind == "factor" and error.factor < error.factor_half_width:
+        least = 1.0 / (error.factor + error.factor_half_width)
+        return (f"true torque is more than {least:.2g} times what the drive of {name} says, how much is not shown: "
+                "find its gain with a known load")
     found = (f"true torque is {error.gain:.3f} ± {error.gain_half_width:.2g} times what the drive of {name} says: "
-             f"--gains {name}={error.gain:.4g}, or its torque constant times that")
+             f"--gains {name}={error.gain:.4g}, or multiply its torque constant by that")
     return found if error.kind == "factor" else f"{found}; with an offset of {offset}"
 
 

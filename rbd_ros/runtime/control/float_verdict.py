@@ -19,6 +19,7 @@ from ...core.model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 RESOLUTION = 1e-3    # rad or m: drifts up to this are never a failure
+RETURNED = {"window": "it left the window", "speed": "it became too fast"}
 UNEXPLAINED = 0.005  # share of gravity torque and friction that a slow motion both ways leaves as their error
 
 
@@ -37,7 +38,7 @@ class Sweep:
 class Released:
     """One joint, released in the pose q (nv,): gravity: of the model, N m or N; sweep: None if the joint did not move;
     drift: rad or m within `time` s after the gains were gone, begun up to `fade` s earlier; left: why the gains
-    returned early, "" if they did not.
+    returned early, a key of `RETURNED`, "" if they did not.
     """
 
     joint: int
@@ -100,7 +101,8 @@ class FloatReport:
                 worst[joint.name] = joint
         found = [f"{name} {joint.verdict} by {abs(joint.seen.drift):.3g} (rad or m) within "
                  f"{joint.seen.time + joint.seen.fade:.2g} s, " + (
-                     "then its gains returned" if joint.seen.left else f"at most {joint.most:.3g}")
+                     f"then its gains returned ({RETURNED[joint.seen.left]})" if joint.seen.left else
+                     f"at most {joint.most:.3g}")
                  for name, joint in worst.items()]
         return f"float test: fail: {'; '.join([*found, *self.advice])}"
 
