@@ -123,6 +123,8 @@ def test_poses_are_written_and_identified_with_their_zeros(tmp_path, capsys):
     assert main(["identify", arm, str(recording), "--zeros"]) == 0
     said = " ".join(capsys.readouterr().out.split())    # the last link's centre of mass explains the elbow's
     assert f"taken as right: {', '.join(model.velocity_names)}" in said
+    assert main(["excite", arm, "-o", str(path), "--poses", "6"]) == 0    # long and slow: 20 points per second
+    assert np.diff(np.loadtxt(path, delimiter=",", skiprows=1)[:, 0]).mean() == pytest.approx(0.05, rel=0.01)
     assert main(["excite", arm, "-o", str(path), "--poses", "1"]) == 1
     assert "count must be an integer from 3" in capsys.readouterr().err
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import yaml
 from support.recordings import mutilated_pair, periodic, with_known_load
 
 import rbd_ros as rbd
@@ -181,7 +182,9 @@ def test_identify_with_a_known_load(case, tmp_path, capsys):
     (tmp_path / "load.yaml").write_text(f"body: {TOOL}\nmass: {load.mass}\ncom: {load.com.tolist()}\n")
     call = ["identify", str(rbd.sample_path("iiwa")), str(tmp_path / "unloaded.npz"), "--delay", "0"]
     both = ["--known-load", str(tmp_path / "load.yaml"), "--loaded", str(tmp_path / "loaded.npz")]
-    assert main([*call, *both, "--report", str(tmp_path / "report.html"), "--gains", "joint_2=12.5"]) == 0
+    file = tmp_path / "gains.yaml"
+    assert main([*call, *both, "--report", str(tmp_path / "report.html"), "--gains", "joint_2=12.5",
+                 "--write-gains", str(file)]) == 0
     said = capsys.readouterr().out
     rows = [line.split() for line in said.split("\n\n")[0].splitlines() if line.startswith("joint_")]
     np.testing.assert_allclose([float(row[1]) for row in rows], gains, rtol=0.02)
@@ -190,5 +193,12 @@ def test_identify_with_a_known_load(case, tmp_path, capsys):
     for j, row in enumerate(rows):    # what is given instead has no interval
         assert (f"<td>{row[2]} to {row[4]}</td>" in table) == (j != 1)
     assert "<td>12.5</td><td>given</td>" in table and "negative sign" in page
+    written = yaml.safe_load(file.read_text())
+    np.testing.assert_allclose(list(written.values()), np.where(np.arange(7) == 1, 12.5, gains), rtol=0.02)
+    assert main([*call, "--gains", str(file)]) == 0 and main([*call, "--write-gains", str(file)]) == 1
+    assert "from --known-load" in capsys.readouterr().err
+    for wrong in ("[1.0, 2.0]", "joint_1: fast"):
+        file.write_text(wrong)
+        assert main([*call, "--gains", str(file)]) == 1 and "gain" in capsys.readouterr().err
     assert main([*call, *both[:2]]) == 1 and "go together" in capsys.readouterr().err
     assert main([*call, *both, "--gains", "estimate"]) == 1 and "joint=gain" in capsys.readouterr().err

@@ -22,6 +22,7 @@ from ..files.robot import add_robot, load_robot
 from .recorded import locked
 
 RATE = 200.0    # Hz, sampling of unlimited quantities
+POINTS, SLOW_POINTS = 100.0, 20.0    # per second in the file; of a slow motion, which is long
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="rad/s or m/s, with --poses: the largest between them (default: %(default)s)")
     parser.add_argument("--duration", type=float, default=20.0, help="s (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=40.0, help="of computation (default: %(default)s)")
-    parser.add_argument("--rate", type=float, default=100.0, help="points per second (default: %(default)s)")
+    parser.add_argument("--rate", type=float, help=f"points per second (default: {POINTS:g}, with --poses "
+                        f"{SLOW_POINTS:g})")
     parser.add_argument("--velocity", type=float, default=1.0, metavar="SHARE",
                         help="of the velocity limits (default: %(default)s)")
     parser.add_argument("--effort", type=float, default=0.9, metavar="SHARE",
@@ -77,12 +79,14 @@ def run(namespace: argparse.Namespace) -> int:
                                "progress": lambda line: print(f"  {line}", file=sys.stderr, flush=True)}
     if namespace.poses is not None:
         slow = excitation_poses(model, namespace.poses, speed=namespace.speed, **options)
-        slow.motion.write_trajectory(namespace.output, model.velocity_names, namespace.rate)
+        slow.motion.write_trajectory(namespace.output, model.velocity_names,
+                                     SLOW_POINTS if namespace.rate is None else namespace.rate)
         print(f"{slow} (below 10 is good); `rbd identify --zeros` also finds zero offsets of its joints")
         _close(model, slow.motion, namespace.output)
         return 0
     made = excitation(model, namespace.duration, seconds=namespace.seconds, **options)
-    made.motion.write_trajectory(namespace.output, model.velocity_names, namespace.rate)
+    made.motion.write_trajectory(namespace.output, model.velocity_names,
+                                 POINTS if namespace.rate is None else namespace.rate)
     print(f"{model.name}: {made.duration:g} s in {made.periods} period{'s' * (made.periods != 1)}, condition number "
           f"{made.condition:.1f} (below 20 is good, above 100 some parameters will hardly be seen)")
     for name, usage in made.usage.items():

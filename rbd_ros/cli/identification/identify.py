@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import textwrap
 
@@ -16,6 +17,7 @@ from ...core.identification.known_load import read_known_load
 from ...core.identification.recorded.recording import Recording
 from ...core.identification.transmission import Transmission
 from ...core.identification.unknowns import MODES
+from ...core.identification.written.node_files import write_text
 from ...core.identification.written.report import (
     EXPECTED, expected_head, expected_rows, joint_table, summary, write_report,
 )
@@ -51,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "body, mass and, if known, com and inertia of the load, as payload.* of the nodes; --gains "
                         "joint=gain is for joints that do not show theirs")
     parser.add_argument("--loaded", nargs="+", default=[], metavar="RECORDING", help="with the load of --known-load")
+    parser.add_argument("--write-gains", metavar="GAINS.yaml", help="the gains from the known load, for --gains of "
+                        "this command and `rbd float`")
     parser.add_argument("--transmission", metavar="FILE.yaml",
                         help="of a coupled wrist: per motor its ratio, or joint → ratio")
     parser.add_argument("--constraints", metavar="FILE.yaml", help="closed loops of the robot, or a sample's name")
@@ -90,9 +94,15 @@ def run(namespace: argparse.Namespace) -> int:
     validation = load_recording(namespace, namespace.validate) if namespace.validate else None
     gains = "estimate" if namespace.gains == ["estimate"] else gains_of(namespace.gains, model, ", or 'estimate'")
     drives = None
+    if namespace.write_gains and not namespace.known_load:
+        raise RbdError("--write-gains is for gains from --known-load LOAD.yaml and --loaded RECORDING")
     if namespace.known_load or namespace.loaded:
         loaded = [load_recording(namespace, path) for path in namespace.loaded]
         drives, gains = _found_gains(model, recording, loaded, namespace, gains)
+        if namespace.write_gains:
+            write_text(namespace.write_gains, "".join(f"{json.dumps(name)}: {gain:.6g}\n"
+                                                      for name, gain in gains.items()))
+            print(f"wrote {namespace.write_gains}\n")
     result = identify(model, recording, mode=namespace.mode, body=namespace.body, constraints=constraints,
                       validation=validation, rotors=not namespace.no_rotors, stribeck=namespace.stribeck,
                       drives=namespace.drives,

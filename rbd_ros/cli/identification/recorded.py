@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
-from ...core.errors import RbdError
+from ...core.errors import RbdError, shown
 from ...core.identification.recorded.reading import JOINT_STATES
 from ...core.identification.recorded.recording import Recording
 from ...core.identification.recorded.signals import REST
+from ...core.model.files.yaml_text import read_yaml
+from ...core.model.inertia import finite
 from ...core.model.robot_model import RobotModel
 from ..files.robot import load_robot
 
@@ -18,7 +21,8 @@ def add_recorded(parser: argparse.ArgumentParser, *, nargs: str | None = None, e
                         help="rosbag2 (folder, .db3, .mcap), .csv or .npz")
     parser.add_argument("--cutoff", type=float, metavar="HZ", help="of the filter (default: from the positions)")
     parser.add_argument("--gains", nargs="+", metavar="GAIN",
-                        help=f"from what was recorded to N m: one per joint, or joint=gain{estimate}")
+                        help="from what was recorded to N m: one per joint, joint=gain, or a file of "
+                        f"`rbd identify --write-gains`{estimate}")
     parser.add_argument("--slowest", type=float, default=REST, metavar="SPEED",
                         help="rad/s, m/s: slower joints stick and are left out meanwhile; 0 with torque sensors at the "
                              "links (default: %(default)s)")
@@ -59,10 +63,15 @@ def gains_of(given: list[str] | None, model: RobotModel, expected: str = "") -> 
     """The gains, in the model's order or by name; None without any. expected: further words of the error."""
     if given is None:
         return None
+    if len(given) == 1 and given[0].endswith((".yaml", ".yml")):
+        tree, source = read_yaml(Path(given[0]), "gains")
+        if not isinstance(tree, dict):
+            raise RbdError(f"{source}: expected joint: gain, got {shown(tree)}")
+        return {str(name): float(finite(value, (), f"{source}: gain of {name}")) for name, value in tree.items()}
     try:
         if all("=" in word for word in given):
             return {name: float(value) for name, _, value in (word.partition("=") for word in given)}
         return [float(word) for word in given]
     except ValueError:
-        raise RbdError(f"--gains: expected {model.nv} numbers, or joint=number{expected}, got "
+        raise RbdError(f"--gains: expected {model.nv} numbers, joint=number, or a .yaml file{expected}, got "
                        f"{' '.join(given)[:100]}") from None
