@@ -127,6 +127,8 @@ def ros2(words: list[str]) -> None:
             assert re.search(rf"[\"']{name}[\"']", text), f"{rest[1]} has no argument {name}"
     elif verb == "param" and rest[0] == "set":
         parameter(rest[1].lstrip("/"), rest[2], rest[3])
+    elif verb == "bag":
+        assert rest[:2] == ["record", "-o"], rest
     elif verb in ("topic", "action"):
         node = next(word for word in rest[1:] if word.startswith("/")).split("/")[1]
         assert node in TABLES, f"no node {node}"
