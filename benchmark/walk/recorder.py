@@ -10,6 +10,7 @@ from rbd_ros.runtime.inputs.finite import all_finite
 from rbd_ros.runtime.safety import Command
 
 Array = np.ndarray
+CARRIED = -1    # in place of the number of a law: what carries a robot at rest without states
 
 
 class Recorder:
@@ -23,7 +24,7 @@ class Recorder:
         self.safe: dict[tuple[int, bool], list[Array] | None] = {}
         self._alive: dict[int, tuple[int, Any]] = {}    # number by identity, with the law itself, so that it stays
         safety = controller.safety
-        update, efforts = safety.update, safety._safe_efforts
+        update, efforts, carried = safety.update, safety._safe_efforts, safety._carried
 
         def record_update(now: float, command: Any, again: Any) -> Any:
             return update(now, lambda laws: self._command(laws, command), again)
@@ -35,7 +36,13 @@ class Recorder:
             self.safe[key] = [np.array(effort) for effort in found]
             return found
 
-        safety.update, safety._safe_efforts = record_update, record_safe
+        def record_carried(safe: list[Array]) -> list[Array]:
+            found = carried(safe)
+            if found is not safe:
+                self.safe = {(CARRIED, True): [np.array(effort) for effort in found]}
+            return found
+
+        safety.update, safety._safe_efforts, safety._carried = record_update, record_safe, record_carried
 
     def clear(self) -> None:
         self.commands.clear()

@@ -196,6 +196,18 @@ def test_without_the_hold_it_drifts():
     assert np.abs(rig.plant.q - place).max() / 4.0 > 0.02
 
 
+@pytest.mark.parametrize("name", ["generic_jtc", "flatness"])
+@pytest.mark.usefixtures("way")
+def test_an_arm_at_rest_without_joint_states_is_carried_as_before(name):
+    """Under the safe effort: 0.26 rad/s with `generic_jtc`."""
+    rig = rig_of(name, True)
+    move(rig)
+    run(rig, 3.0)
+    assert rig.controller.safety.mode == "running"
+    rig.blind_until = rig.now + 1.0
+    assert run(rig, 0.5) < 0.01 and rig.controller.safety.mode == "stale"
+
+
 def test_the_hold_yields_to_a_push_and_holds_where_it_was_pushed_to():
     rig = rig_of("demo")
     rig.controller.safety.stop()

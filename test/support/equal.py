@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import types
+from collections import deque
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def same(one, other, path=""):
         if one.keys() != other.keys():
             return f"{path} keys"
         return next(filter(None, (same(one[k], other[k], f"{path}[{k}]") for k in one if k not in IGNORED)), "")
-    if isinstance(one, (list, tuple)):
+    if isinstance(one, (list, tuple, deque)):
         if len(one) != len(other):
             return f"{path} length"
         pairs = enumerate(zip(one, other, strict=True))

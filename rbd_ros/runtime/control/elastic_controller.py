@@ -259,6 +259,15 @@ class ElasticController(FlatnessController[ElasticLaws]):
             effort = effort + self.held(laws.hold_gains(q), self.motor_state.measured(q, v)[1], at_rest)
         return [laws.safe_effort(q, v, at_rest), effort]
 
+    def speeds(self) -> Array:
+        return np.concatenate((self.state.v, self.motor_state.velocity))    # without motors of rigid joints: 0
+
+    def inertial(self, laws: ElasticLaws, acceleration: Array) -> list[Array]:
+        actuation = laws.actuation
+        links, motors = np.split(acceleration, [actuation.nv])
+        effort = super().inertial(laws, links)[0]
+        return [effort, held(actuation, effort) + actuation.inertia_behind_springs * motors]
+
     def holding_coordinates(self) -> Array:
         return self.motor_state.measured(self.state.q, self.state.v)[0]
 
@@ -295,7 +304,6 @@ class ElasticController(FlatnessController[ElasticLaws]):
             except RbdError:    # may be feasible in another state
                 break
         self.safety.laws.newest.flat(Reference.rest(q), None, state, self._stiffness.value, 1.0)
-        mass_matrix(self.model, q)
         law.reset()
 
     def report(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
+from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
@@ -22,6 +23,7 @@ from ..safety import Command, Defect, NoCommand, SafetyFilter, SafetySettings
 from ..safety.gravity_check import GravityVerdict, compare_gravity
 from ..safety.hold import HoldGains, PositionHold
 from ..statistics import CycleStatistics
+from .carrying import Carrying, near
 from .loop_rate import LoopRate
 from .torque_settings import TorqueSettings
 
@@ -62,10 +64,9 @@ class Laws:
 
     def bounded(self, kp: Array, kd: Array, limit: Array, mass: Array | None = None) -> HoldGains | None:
         """The gains bounded by the configured share of the limit (n,), and by `SLIP`; None without a limit."""
-        share = self.settings.hold_position
-        if share <= 0.0 or not kp.any():
+        if self.settings.hold_position <= 0.0 or not kp.any():
             return None
-        bound = share * np.where(np.isinf(limit), 0.0, limit)
+        bound = self.settings.holding_share(limit)
         stiffness = kp if mass is None else kp * np.diag(mass)
         most = np.divide(bound, stiffness, out=np.zeros(len(kp)), where=stiffness > 0.0)
         return HoldGains(kp, kd, np.minimum(most, SLIP), mass)
@@ -95,6 +96,7 @@ class TorqueController(ABC, Generic[L]):
         self.loop = LoopRate(settings.state_rate, settings.max_age, settings.min_rate)
         self._zero = np.zeros(model.nv)
         self.hold = PositionHold(Turns(model).turn)
+        self.carrying = Carrying(STILL)
         self._notices: list[str] = []
         self._noticed, self._last_notice = 0, ""
         self._lost_at = math.inf    # time at which the states ceased, s
@@ -103,7 +105,8 @@ class TorqueController(ABC, Generic[L]):
         self._restarts = self._clocks = 0
         self._problem = ""    # problem of the last command, for reports
         self._steady_cycles = 0
-        self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe)
+        self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe,
+                                                      self.carried)
 
     def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
         """Limits of every output."""
@@ -154,6 +157,7 @@ class TorqueController(ABC, Generic[L]):
             self.notice(f"joint states are back after {now - self._lost_at:.3f} s")
             self._lost_at = math.inf
             self.hold.forget()
+            self.carrying.forget()
         if self.state.restarts != self._restarts:
             self._restarts = self.state.restarts
             self.begin_anew()
@@ -178,12 +182,14 @@ class TorqueController(ABC, Generic[L]):
         if defect is not None:
             command = command._replace(problem=defect.problem)
         self._problem = command.problem
+        self.carrying.record(self.state.time_ns, self.speeds(), self.safety.outputs)
         return command
 
     def cycled(self) -> None:
         """Record a steady cycle that was answered in one compiled call."""
         self._problem = ""
         self._steady_cycles += 1
+        self.carrying.record(self.state.time_ns, self.speeds(), self.safety.outputs)
 
     def trusts(self, last: Known) -> bool:
         """Whether the loop rate check, the statistics and the safety filter also saw `last` as their last state."""
@@ -193,6 +199,7 @@ class TorqueController(ABC, Generic[L]):
     def begin_anew(self) -> None:
         """Handle a restart: joint states of another clock, or of a robot in another position."""
         self.hold.forget()
+        self.carrying.forget()
         self.clear()
 
     def notice(self, text: str) -> None:
@@ -246,15 +253,46 @@ class TorqueController(ABC, Generic[L]):
         """Effort of the position hold at the velocity v, added to the safe effort; 0 in a loop that is too slow, and 0
         with `at_rest` while the robot moves.
         """
-        if gains is None or self.loop.slow or self.loop.share <= 0.0 or (
-                at_rest and np.abs(self.state.v).max() > STILL):
+        if gains is None or self._too_slow or (at_rest and np.abs(self.state.v).max() > STILL):
             return 0.0
         return self.hold.effort(gains, 0.0 * v if at_rest else v)
+
+    def carried(self, efforts: list[Array]) -> list[Array]:
+        """Efforts for a robot whose joint states have ceased, one per output: those that carried it if it was at rest
+        (`carrying`), within the share `hold_position` of the effort limits of the safe `efforts`; else these.
+        """
+        settings = self.settings
+        rest = None if settings.hold_position <= 0.0 or self._too_slow else self.carrying.rest()
+        if rest is None:
+            return efforts
+        try:
+            inertial = self.inertial(self.safety.laws.newest, rest.acceleration)
+        except RbdError:    # overflow
+            return efforts
+        if not all(map(all_finite, inertial)):
+            return efforts
+        return near(efforts, rest, inertial, [settings.holding_share(each.effort_limit)
+                                              for each in self.limits(settings)])
+
+    def speeds(self) -> Array:
+        """Velocities by which `carrying` judges rest."""
+        return self.state.v
+
+    def inertial(self, laws: L, acceleration: Array) -> list[Array]:
+        """Efforts, one per output, that accelerate the robot from the last state by `acceleration`, the derivative of
+        `speeds`.
+        """
+        return [mass_matrix(laws.model, self.state.q) @ acceleration]
+
+    @property
+    def _too_slow(self) -> bool:
+        """Whether the loop is too slow to hold anything."""
+        return self.loop.slow or self.loop.share <= 0.0
 
     def _follow_hold(self) -> None:
         share = self.safety.modes.share
         gains = None if share >= 1.0 else self.safety.laws.newest.hold_gains(self.state.q)
-        if gains is None or self.loop.slow or self.loop.share <= 0.0:
+        if gains is None or self._too_slow:
             self.hold.forget()
         elif share > 0.0:    # the command moves the robot
             self.hold.pause()
@@ -304,6 +342,7 @@ class TorqueController(ABC, Generic[L]):
         self._comparisons, self._compare_at, self.state.measured_effort = 0, now, None
         self.loop.restart()
         self.hold.forget()
+        self.carrying.forget()
         self.safety.activate(now)
 
     def reset(self, now: float) -> None:
@@ -341,6 +380,7 @@ class TorqueController(ABC, Generic[L]):
         """Load or compile all code of a cycle, without changing the state of this controller."""
         model, q = self.model, self.model.neutral()
         inverse_dynamics(model, q, self._zero, self._zero)
+        mass_matrix(model, q)
         model.difference(q, q)
 
     def report(self) -> dict[str, Any]:

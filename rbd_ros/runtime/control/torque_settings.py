@@ -67,9 +67,14 @@ class TorqueSettings:
                                     name="safe_output.damping", lower=0.0, upper=100.0)
     hold_position: float = parameter(0.1, "Share of the effort limits with which a robot that is stopped or waits for "
                                      "a command is held in its place, by the gains of the node; where it is pushed by "
-                                     "more, it yields as by dry friction. 0: gravity torque and damping alone, which "
-                                     "drifts by errors of the model.", name="safe_output.hold_position", lower=0.0,
-                                     upper=1.0)
+                                     "more, it yields as by dry friction. Also how far what carried a robot at rest "
+                                     "may be from the safe effort and is kept when joint states cease. 0: gravity "
+                                     "torque and damping alone, which drifts by errors of the model.",
+                                     name="safe_output.hold_position", lower=0.0, upper=1.0)
+
+    def holding_share(self, limit: Array) -> Array:
+        """The share `hold_position` of effort limits (n,); 0 without a limit."""
+        return self.hold_position * np.where(np.isinf(limit), 0.0, limit)
 
     @property
     def unlimited(self) -> list[str]:

@@ -43,19 +43,20 @@ class SafetyFilter(Generic[Laws]):
 
     settings: of each output; times are those of the first one. laws: any object; commands are computed from it by the
     argument of `update`, safe efforts by `safe(laws, at_rest)`, one per output, in the last known state; `at_rest`
-    omits damping, for efforts that are repeated or latched when the velocity is no longer known.
+    omits damping, for efforts that are repeated or latched when the velocity is no longer known. carried(efforts):
+    what is repeated instead of these safe efforts once states have ceased.
     """
 
-    def __init__(self, settings: Sequence[SafetySettings], laws: Laws,
-                 safe: Callable[[Laws, bool], Efforts]) -> None:
+    def __init__(self, settings: Sequence[SafetySettings], laws: Laws, safe: Callable[[Laws, bool], Efforts],
+                 carried: Callable[[list[Array]], list[Array]] = lambda efforts: efforts) -> None:
         self.settings = settings[0]
         self.channels = [Channel(each) for each in settings]
         self.laws: Fade[Laws] = Fade(laws)
         self.modes = Modes()
         self.counts = self.channels[0].counts
         self.counts.update({"non_finite_command": 0, "timeouts": 0})
-        self._safe_efforts = safe
-        self._stale: list[Array] | None = None    # safe efforts of the last state, once it is stale
+        self._safe_efforts, self._carried = safe, carried
+        self._stale: list[Array] | None = None    # efforts that are repeated once the state is stale
         self._down = 0.0                          # progress of the ramp from these to the fallback, 0 to 1
         self._absent: Laws | None = None          # law of the present fade that lacked a command
         self._faded = False                       # whether the last output mixes two laws
@@ -76,6 +77,11 @@ class SafetyFilter(Generic[Laws]):
     def output(self) -> Array | None:
         """The last effort of the joints (nv,)."""
         return self.channels[0].output
+
+    @property
+    def outputs(self) -> list[Array]:
+        """The last effort of every output; [] before the first."""
+        return [channel.output for channel in self.channels if channel.output is not None]
 
     @property
     def clipped(self) -> bool:
@@ -209,7 +215,7 @@ class SafetyFilter(Generic[Laws]):
         first = self._stale is None
         if self._stale is None:
             self.counts["timeouts"] += 1
-            self._stale = self._resting()
+            self._stale = self._carried(self._resting())
         self.modes.lose()
         self._stopping = False
         # integrated, so that changed settings of the ramp do not make it jump

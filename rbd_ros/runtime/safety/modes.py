@@ -7,8 +7,9 @@
 | `ramp_in`  | between the safe effort and the command; on to the command within `ramp_in`             |
 | `running`  | the command                                                                             |
 | `ramp_out` | between both; back to the safe effort within `ramp_out`, then that                      |
-| `stale`    | no joint state for `state_timeout`: the last safe effort for `hold`, then a ramp to     |
-|            | `fallback` within `fallback_ramp`, and that for ever. A fresh state starts `ramp_in`    |
+| `stale`    | no joint state for `state_timeout`: the last safe effort, or near it what carried the   |
+|            | robot at rest, for `hold`, then a ramp to `fallback` within `fallback_ramp`, and that   |
+|            | for ever. A fresh state starts `ramp_in`                                                |
 | `stopped`  | emergency stop: the safe effort, or as `stale`, until `reset`                           |
 
 Invariants: 0 ≤ weight ≤ 1; it grows by at most elapsed/ramp_in, only in `ramp_in`; it is 1 in `running`; it counts
