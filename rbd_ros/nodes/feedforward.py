@@ -3,6 +3,8 @@
 Topics: those of `torque_node` and `following_node`. Trajectories are interpolated as joint_trajectory_controller does.
   <odometry>            nav_msgs/Odometry, in, best effort, the topic of parameter `odometry`: pose and twist of the
                         root link
+  ~/contact             rbd_interfaces/Contact, out, with parameter `contact.reaction`: when something begins to touch
+                        the robot, is felt at a link further out, and when the contact ends
   ~/wrench/<joint>      geometry_msgs/WrenchStamped, out, per joint of parameter `wrench_joints`, after the torque:
                         expected reading of a force-torque sensor in the answered state, with the acceleration of the
                         reference (zero without one) and ~/external_wrenches: wrench of the child link on the parent
@@ -27,6 +29,7 @@ from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .loop.joint_state_inputs import Shortcut
 from .loop.steady_answers import SteadyAnswers
+from .outputs.contact_changes import ContactOutput
 from .outputs.output import Output
 from .outputs.wrenches import WrenchOutput
 from .world.odometry import subscribe_odometry
@@ -52,8 +55,9 @@ class FeedforwardNode(FollowingNode):
     def late_outputs(self, settings: TorqueSettings) -> list[Output]:
         controller = self.controller
         assert isinstance(settings, FeedforwardSettings) and isinstance(controller, FeedforwardController)
-        return [WrenchOutput(self, settings.sensors, lambda: controller.sensed(time.monotonic()))
-                ] if settings.sensors else []
+        wrenches = [WrenchOutput(self, settings.sensors, lambda: controller.sensed(time.monotonic()))
+                    ] if settings.sensors else []
+        return [ContactOutput(self, controller.take_contact_changes), *wrenches]
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
         # The steady cycle does not support a moving base.

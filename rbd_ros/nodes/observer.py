@@ -9,7 +9,8 @@ Topics (relative names):
   ~/external_effort   rbd_interfaces/JointEffort, out: what the world applies to the joints, N m or N, behind the filter
   ~/external_wrench   geometry_msgs/WrenchStamped, out: the wrench on parameter `body` that explains it, in its frame;
                       zero along directions that the pose does not show
-  ~/touched           std_msgs/String, out, latched: the touched link, when it changes; empty if none
+  ~/contact           rbd_interfaces/Contact, out: when something begins to touch the robot, is felt at a link further
+                      out, and when the contact ends
   /diagnostics        diagnostic_msgs/DiagnosticArray, out, once a second. Keys: estimates, gaps, repeated,
                       without_effort, contacts, touched, external_<joint>, rejected_total
 """
@@ -21,22 +22,21 @@ from functools import partial
 from typing import Any
 
 from geometry_msgs.msg import WrenchStamped
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 
 from rbd_interfaces.msg import JointEffort
 
 from ..core.model.robot_model import RobotModel
 from ..runtime.estimation.contact_observer import OBSERVER_TABLE, ContactObserver, Observed, ObserverSettings
-from .base.conversions import nanoseconds
+from .base.conversions import nanoseconds, put_wrench
 from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
+from .outputs.contact_changes import ContactPublisher
 from .watching.time_jumps import RESET_OF_GAZEBO, watch_time
 
 QOS = QoSProfile(depth=10)
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class ObserverNode(ModelNode):
@@ -49,22 +49,24 @@ class ObserverNode(ModelNode):
         super().__init__("observer")
         self._observer: Any = None
         self._outputs: Any = None
+        self._contacts: Any = None
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
         settings: ObserverSettings = self.settings(values, model)
         self._observer = ContactObserver(model, settings)
         self._observer.warm_up()
         self._outputs = (self.create_publisher(JointEffort, "~/external_effort", QOS),
-                            self.create_publisher(WrenchStamped, "~/external_wrench", QOS),
-                            self.create_publisher(String, "~/touched", LATCHED))
-        self.undo += [partial(self.destroy_publisher, publisher) for publisher in self._outputs]
+                         self.create_publisher(WrenchStamped, "~/external_wrench", QOS))
+        self._contacts = ContactPublisher(self)
+        self.undo += [self._contacts.destroy,
+                      *(partial(self.destroy_publisher, publisher) for publisher in self._outputs)]
         if settings.effort_source == "effort":
             self.subscribe(JointEffort, settings.effort_topic, self._on_effort, QOS)
         self.subscribe(JointState, "joint_states", self._on_state, QOS)
         self.undo.append(watch_time(self, self._on_time_back))
 
     def tear_down(self) -> None:
-        self._observer = self._outputs = None
+        self._observer = self._outputs = self._contacts = None
 
     def apply(self, settings: ObserverSettings) -> None:
         self._observer.apply(settings)
@@ -88,18 +90,18 @@ class ObserverNode(ModelNode):
             self.get_logger().warning(f"input rejected: {found.text}", throttle_duration_sec=1.0)
 
     def _publish(self, state: JointState, found: Observed) -> None:
-        efforts, wrenches, touched = self._outputs
+        efforts, wrenches = self._outputs
         settings = self._observer.settings
         efforts.publish(JointEffort(header=state.header, name=list(settings.joints),
                                     effort=array("d", found.effort[settings.output])))
         message = WrenchStamped()
         message.header.stamp, message.header.frame_id = state.header.stamp, self._observer.body
-        for part, numbers in ((message.wrench.torque, found.wrench[:3]), (message.wrench.force, found.wrench[3:])):
-            part.x, part.y, part.z = (float(x) for x in numbers)
+        put_wrench(message.wrench, found.wrench)
         wrenches.publish(message)
-        if found.changed:
-            touched.publish(String(data=found.touched or ""))
-            text = f"contact at '{found.touched}'" if found.touched else "no contact"
+        if change := found.change:
+            stamp = state.header.stamp
+            self._contacts.send((stamp.sec, stamp.nanosec), [change])
+            text = f"contact at '{change.body}'" if change.touching else "no contact"
             self.get_logger().info(text, throttle_duration_sec=1.0)
 
     def _on_time_back(self, seconds: float) -> None:

@@ -63,7 +63,19 @@ def wrench(values: Values) -> Any:
 
 
 def touched(values: Values) -> Any:
-    return seen(values, np.zeros(2), np.zeros(2), [1000.0, 500.0])[1].touched or "nothing"
+    change = seen(values, np.zeros(2), np.zeros(2), [1000.0, 500.0])[1].change
+    return change.body if change else "nothing"
+
+
+def released(values: Values) -> float:
+    """How long (s) after it, in steps of 10 ms, a contact has ended."""
+    observer, model = made(values)
+    for k in count():
+        effort = np.zeros(2) if k < 5 else rbd.gravity_effort(model, Q)
+        found = observer.on_state(k * 10_000_000 + 1, NAMES, Q, np.zeros(2), effort)
+        if isinstance(found, Observed) and found.change and not found.change.touching:
+            return 0.01 * (k - 5)
+    raise AssertionError
 
 
 def explained(values: Values) -> Any:
@@ -110,6 +122,7 @@ def observer_cases() -> dict[str, Case]:
         "gain": Case(100.0, share, 1.0 - np.exp(-100.0 * H)),
         "max_interval": Case(0.055, widest, 0.05),
         "threshold": Case([0.1, 0.1], touched, body),
+        "release": Case(0.5, released, 0.5, {"threshold": 0.1, "gain": 1e4}, tolerance=0.011),
         "body": Case(model.body_names[1], wrench, (model.body_names[1], np.array([0.0, -1.0]))),
         "friction.damping": Case(False, fast, lambda was: was - model.damping * V),
         "friction.coulomb": Case(False, fast, lambda was: was - coulomb),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -18,6 +19,7 @@ from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardCo
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from rbd_ros.runtime.control.following import FollowingController
 from rbd_ros.runtime.control.float_check import FLOAT_TABLE, FloatCheck, FloatSettings
+from rbd_ros.runtime.inputs.references import Point
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.robot import load_model
 from rbd_ros.runtime.world.odometry import Odometry
@@ -27,6 +29,8 @@ PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettin
                             "float_check": (FLOAT_TABLE, FloatSettings, FloatCheck, 0.0)}
 PULL = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -5.0])
 FALLBACK = np.array([7.0, 8.0])
+REPORTS = {"contact.reaction": "report", "contact.threshold": 0.1}
+MEASURES = REPORTS | {"contact.effort": "joint_states"}
 LOAD = {"payload.body": "lower", "payload.mass": 2.0, "payload.com": [0.1, 0.0, 0.05],
         "payload.inertia": [0.1, 0.2, 0.25, 0.0, 0.05, 0.0]}
 
@@ -106,6 +110,54 @@ def change(program: str, values: Values) -> Any:
     arm.now += 0.01
     arm.refer(A_REF + 100.0)
     return np.abs(arm.state() - before)
+
+
+def resting(arm: Arm, effort: Any = (), steps: int = 40) -> FeedforwardController:
+    """At rest, with this measured effort, whatever the torque."""
+    for _ in range(steps):
+        arm.answer(v=0.0 * V, effort=effort)
+        arm.now += 0.01
+    return arm.made
+
+
+def reacted(program: str, values: Values) -> Any:
+    """The mode of an arm that its torque does not move."""
+    arm = Arm(program, values)
+    arm.refer()
+    return resting(arm).safety.mode
+
+
+def felt(program: str, values: Values) -> Any:
+    """The external effort that balances torque, or measured efforts, and gravity, after 10 ms."""
+    arm = Arm(program, values)
+    arm.refer()
+    return resting(arm, [1.0, 2.0], 2).contacts.external - rbd.gravity_effort(arm.made.model, Q) * (1.0 - np.exp(-0.5))
+
+
+def gain_seen(program: str, values: Values) -> Any:
+    arm = Arm(program, values)
+    seen = resting(arm, np.zeros(2), 2).contacts.external[0] / rbd.gravity_effort(arm.made.model, Q)[0]
+    return -np.log(1.0 - seen) / 0.01
+
+
+def until_released(program: str, values: Values) -> float:
+    arm = Arm(program, values)
+    resting(arm, np.zeros(2))
+    assert arm.made.contacts.body
+    return arm.time_until(lambda: not resting(arm, rbd.gravity_effort(arm.made.model, Q), 1).contacts.body)
+
+
+def goes_back(program: str, values: Values) -> float:
+    """How far (s of the motion) from where it was touched."""
+    arm = Arm(program, values)
+    resting(arm, rbd.gravity_effort(arm.made.model, Q))
+    assert arm.made.on_trajectory(arm.now, 0, arm.names, [Point(2.0, Q + 0.1, np.zeros(2), np.zeros(2))])
+    resting(arm, rbd.gravity_effort(arm.made.model, Q), 100)
+    motion, before = arm.made.reference.place(round(arm.now * 1e9))
+    resting(arm, np.zeros(2), 2)
+    t = np.linspace(0.0, 2.0, 20001)
+    end = arm.made.reference.sample(arm.now, round((arm.now + 10.0) * 1e9)).q[0]
+    return before - float(np.interp(end, [motion.sample(x).q[0] for x in t], t))
 
 
 def sensed(program: str, values: Values) -> Any:
@@ -323,4 +375,11 @@ def cases(program: str) -> dict[str, Case]:
         ("~/wrench/elbow", "lower"), -rbd.joint_wrenches(model, Q, V, 0.0 * V)[[model.body_index("lower")]])),
         "odometry": case("odom", on_a_tilted_base, rbd.gravity_effort(model.with_(gravity=TILTED), Q)),
         "odometry_timeout": case(0.305, until_lost, 0.31),
+        "contact.reaction": case("stop", reacted, "stopped", {"contact.threshold": 0.1}),
+        "contact.threshold": case(0.1, reacted, "stopped", {"contact.reaction": "stop"}),
+        "contact.effort": case("joint_states", felt, -np.array([1.0, 2.0]) * (1.0 - np.exp(-0.5)), REPORTS),
+        "contact.gain": case(100.0, gain_seen, 100.0, MEASURES),
+        "contact.release": case(0.5, until_released, lambda was: was + 0.2, MEASURES | {"contact.gain": 1e4}),
+        "contact.retract": replace(case(0.2, goes_back, 0.2, MEASURES | {"contact.reaction": "retract"}),
+                                   tolerance=0.02),
     } if program == "feedforward" else {})

@@ -45,7 +45,8 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.output:
         levels = ", ".join(f"{x:.6g}" for x in np.asarray(found.threshold))
         names = ", ".join(f'"{name}"' for name in model.joint_names)
-        write_text(namespace.output, f"observer:\n  ros__parameters:\n    joints: [{names}]\n"
-                                     f"    gain: {namespace.gain:g}\n    threshold: [{levels}]\n")
+        write_text(namespace.output, "".join(
+            f"{node}:\n  ros__parameters:\n    joints: [{names}]\n    {prefix}gain: {namespace.gain:g}\n"
+            f"    {prefix}threshold: [{levels}]\n" for node, prefix in (("observer", ""), ("feedforward", "contact."))))
         print(f"wrote {namespace.output}")
     return 0

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.dynamics.bodies.link_tree import link_tree
+from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
-from ...core.motion.trajectory import Reference
+from ...core.motion.retimed import Retimed
+from ...core.motion.trajectory import Interpolation, Reference
+from ...core.motion.velocity_limits import velocity_limits
 from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.references import ReferenceInput
@@ -24,11 +27,17 @@ from ..safety.hold import HoldGains
 from ..world.moving_base import MovingBase, floating
 from ..world.odometry import ODOMETRY, ODOMETRY_TIMEOUT, Odometry, OdometryInput
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
-from .following import FollowingController, FollowingLaws, FollowingSettings, following_table
+from ..estimation.contacts import Contact
+from .contact_reaction import ContactReaction, ContactSettings
+from .following import BRAKING, FollowingController, FollowingLaws, FollowingSettings, following_table
 from .tracking_law import TrackingLaw, TrackingLawSettings
+from .torque_controller import STILL
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
+MOST_CHANGES = 99    # of contacts, kept for publication
+RETURN = 0.25        # of the velocity limits, for the way back to the path after yielding
+STEEPEST = 1.875     # slope of a polynomial of degree five from 0 to 1 within 0 to 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +48,7 @@ class FeedforwardSettings(FollowingSettings):
     sensors: tuple[WrenchSensor, ...] = ()
     floating: RobotModel | None = None    # with floating root and payload, if odometry measures the base
     odometry_timeout: float = setting(ODOMETRY_TIMEOUT)
+    contact: ContactSettings
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
@@ -50,8 +60,10 @@ class FeedforwardSettings(FollowingSettings):
         sensors = wrench_sensors(values["wrench_joints"], model)
         if values["odometry"]:
             _check_moving(values)
+        contact = ContactSettings(**taken(ContactSettings, values, order))
+        _check_contact(contact, law)
         fields = FeedforwardSettings.fields_from(values, model)
-        settings = FeedforwardSettings(law=law, sensors=sensors, floating=floating(fields["model"])
+        settings = FeedforwardSettings(law=law, sensors=sensors, contact=contact, floating=floating(fields["model"])
                                        if values["odometry"] else None, **fields)
         if sensors:    # the first use of a new model takes some ms: not in the control thread
             link_tree(settings.model)
@@ -67,7 +79,7 @@ class FeedforwardSettings(FollowingSettings):
 
 
 FEEDFORWARD_TABLE: Table = (
-    *following_table(FeedforwardSettings, TrackingLawSettings),
+    *following_table(FeedforwardSettings, TrackingLawSettings, ContactSettings),
     *friction_rows("Compensate", where=" at the reference's velocity; full and computed_torque"),
     *drive_friction_rows(),
     WRENCH_JOINTS, ODOMETRY,
@@ -86,6 +98,21 @@ def _check_moving(values: Mapping[str, Any]) -> None:
     if values["wrench_joints"]:
         raise RbdError("parameter 'wrench_joints' is not supported with odometry: sensors feel the base's "
                        "acceleration, which is not known")
+    if values["contact.reaction"] != "off":
+        raise RbdError("parameter 'contact.reaction' is not supported with odometry: joint efforts feel the base's "
+                       "acceleration, which is not known")
+
+
+def _check_contact(contact: ContactSettings, law: TrackingLawSettings) -> None:
+    """Raise `RbdError` where contacts cannot be told."""
+    if contact.reaction == "off":
+        return
+    if not contact.threshold.any():
+        raise RbdError(f"parameter 'contact.reaction' is '{contact.reaction}', but every 'contact.threshold' is 0, so "
+                       "no contact is ever felt: `rbd thresholds` finds them")
+    if law.compensates and contact.effort == "command":
+        raise RbdError(f"parameter 'robot_compensates' has {', '.join(law.compensates)}, which the command lacks: set "
+                       "'contact.effort' to 'joint_states', if these have the whole torque")
 
 
 class FeedforwardLaws(FollowingLaws):
@@ -134,19 +161,35 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def __init__(self, model: RobotModel, settings: FeedforwardSettings) -> None:
         self.odometry = OdometryInput(model.body_names[0], settings.odometry_timeout) if settings.floating else None
         super().__init__(model, settings)
+        self.contacts = self._contacts(settings)
+        self._contact_changes: list[Contact] = []    # to be published
+        self._contact_count = 0
+        self._yields, self._told = False, -np.inf
+        self._interrupted: tuple[Interpolation, float] | None = None    # trajectory, and the time on it
+        self._retracting: Retimed | None = None
         if self.odometry is not None:
             self.odometry.rejections = self.rejections
 
     def make_laws(self, settings: FeedforwardSettings) -> FeedforwardLaws:
         return FeedforwardLaws(settings, self.reference, self.odometry)
 
+    def _contacts(self, settings: FeedforwardSettings) -> ContactReaction:
+        return ContactReaction(settings.model, settings.contact, settings.law.friction.law(settings.model))
+
     def apply(self, settings: TorqueSettings) -> None:
+        assert isinstance(settings, FeedforwardSettings)
         followed = self.safety.laws.newest.law.needs_reference
         super().apply(settings)
         if self.odometry is not None:
             self.odometry.timeout = self.settings.odometry_timeout
         if self.safety.laws.newest.law.needs_reference and not followed:    # hand guiding may have moved it far away
             self.reference.clear()
+        self.contacts = self._contacts(settings)
+
+    def clear(self) -> None:
+        super().clear()
+        self.contacts.forget()
+        self._yields, self._interrupted, self._retracting = False, None, None
 
     def activate(self, now: float) -> None:
         super().activate(now)
@@ -174,11 +217,92 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             for reference in self._references():    # as when joint states cease
                 reference.forget(now - self.safety.patience)
         super().prepare(now)
+        if self._yields and self.contacts.body is None and np.abs(self.state.v).max() <= STILL:
+            self._go_on()
+
+    def observe(self, now: float) -> None:
+        super().observe(now)
+        contacts, state = self.contacts, self.state
+        if not contacts.watches:
+            return
+        wrenches = self.wrenches.at(now) if self.wrenches.any else None
+        try:
+            known = None if wrenches is None else (
+                gravity_effort(self.model, state.q)
+                - inverse_dynamics(self.model, state.q, self._zero, self._zero, wrenches))
+        except RbdError:    # overflow
+            contacts.forget()
+            return
+        touched = contacts.body
+        change = contacts.observe(now, state.time_ns, state.q, state.v, self.safety.output, state.measured_effort,
+                                  known)
+        if change is not None:
+            self._contact_changes = [*self._contact_changes[-MOST_CHANGES:], change]
+            if change.touching and touched is None:
+                self._react(now, change)
+
+    def take_contact_changes(self) -> list[Contact]:
+        """Changes of contacts since the last call, to be published."""
+        changes, self._contact_changes = self._contact_changes, []
+        return changes
+
+    def _react(self, now: float, contact: Contact) -> None:
+        """Do with the next answer what `contact.reaction` says."""
+        self._contact_count += 1
+        reaction = self.settings.contact.reaction
+        if reaction == "report" or self._yields or self.safety.mode not in ("waiting", "ramp_in", "running"):
+            return
+        place = self.reference.place(self.state.time_ns) if self.safety.modes.share > 0.0 else None
+        again = self._retracting is not None and place is not None and place[0] is self._retracting
+        if reaction == "stop" or (reaction == "retract" and again):
+            self.safety.stop()
+            does = "emergency stop, until ~/reset"
+        elif reaction == "retract" and place is not None:
+            self._retract(*place)
+            does = "going back along the trajectory, whose rest is dropped"
+        else:
+            self._yields, self._interrupted = True, None if again else place
+            self.safety.restart()
+            does = "yielding until it ends"
+        if now - self._told >= 1.0:
+            self._told = now
+            self.notice(f"contact at '{contact.body}': {does}")
+
+    def _retract(self, motion: Interpolation, time: float) -> None:
+        start = min(max(time, 0.0), motion.duration)
+        end = max(start - self.settings.contact.retract, 0.0)
+        self._retracting = Retimed(motion, start, 1.0 if start == time else 0.0, end, 0.0,
+                                   2.0 * (start - end) + BRAKING)
+        self.reference.retime(self.state.time_ns, self._retracting)
+
+    def _go_on(self) -> None:
+        """End the reaction `yield`: back to the path, and along the rest of it, if no other trajectory came."""
+        interrupted, self._yields, self._interrupted = self._interrupted, False, None
+        place = self.reference.place(self.state.time_ns)
+        if interrupted is None or place is None or place[0] is not interrupted[0]:
+            return
+        motion, time = interrupted
+        beside = self.model.difference(motion.sample(time).q, self.state.q)
+        speed = float(np.max(np.abs(beside) / (RETURN * velocity_limits(self.model)), initial=0.0))
+        duration = max(self.settings.safety.ramp_in, BRAKING, STEEPEST * speed)
+        self.reference.retime(self.state.time_ns, Retimed(motion, time, 0.0, time + 0.5 * duration, 1.0, duration,
+                                                          beside))
+
+    def held(self, gains: HoldGains | None, v: Array, at_rest: bool) -> Array | float:
+        return 0.0 if self._yields else super().held(gains, v, at_rest)
+
+    def _follow_hold(self) -> None:
+        super()._follow_hold()
+        if self._yields:
+            self.hold.forget()
 
     def command(self, now: float, laws: FeedforwardLaws) -> Command | NoCommand:
         if self.odometry is not None and (problem := self.odometry.problem(now)):
             laws.use(self.state.received, None)
             return NoCommand(problem)
+        if self._yields:
+            laws.use(self.state.received, None)
+            return NOTHING
         reference, law = self.desired(now, laws), laws.law
         if (reference is None and law.needs_reference) or (law.only_feedback and self.loop.share <= 0.0):
             laws.use(self.state.received, None)
@@ -198,6 +322,9 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             reference = self.turned(reference)
         return (laws.effort(self.state.q, self.state.v, reference, wrenches, self.loop.share),)
 
+    def report(self) -> dict[str, Any]:
+        return super().report() | {"contacts": self._contact_count, "touched": self.contacts.body or ""}
+
     def sensed(self, now: float) -> Array | None:
         """Expected readings (n, 6) of the configured force-torque sensors in the last state, under the external
         wrenches and the acceleration of the reference (zero without a reference). None if states are stale, or without
@@ -214,6 +341,9 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         super().warm_up()
         zero = np.zeros(self.model.nv)
         readings(self.model, self.settings.sensors, self.model.neutral(), zero, zero, None)
+        contacts = self._contacts(self.settings)
+        for k in range(2):
+            contacts.observe(0.01 * k, 10_000_000 * k + 1, self.model.neutral(), zero, zero, zero, None)
         q, zero, laws = self.model.neutral(), np.zeros(self.model.nv), self.safety.laws.newest
         laws.gravity(q)
         for wrenches in (None, np.zeros((len(self.model.body_names), 6))):

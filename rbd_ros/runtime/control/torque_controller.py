@@ -182,13 +182,17 @@ class TorqueController(ABC, Generic[L]):
         if defect is not None:
             command = command._replace(problem=defect.problem)
         self._problem = command.problem
-        self.carrying.record(self.state.time_ns, self.speeds(), self.safety.outputs)
+        self.observe(now)
         return command
 
-    def cycled(self) -> None:
+    def cycled(self, now: float) -> None:
         """Record a steady cycle that was answered in one compiled call."""
         self._problem = ""
         self._steady_cycles += 1
+        self.observe(now)
+
+    def observe(self, now: float) -> None:
+        """Look at the state that was answered, for the next answer."""
         self.carrying.record(self.state.time_ns, self.speeds(), self.safety.outputs)
 
     def trusts(self, last: Known) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import RbdError
-from ...core.estimation.external_wrench import external_wrench, touched_body
+from ...core.estimation.external_wrench import external_wrench
 from ...core.estimation.momentum_observer import MomentumObserver
 from ...core.model.robot_model import RobotModel
 from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
@@ -20,6 +20,7 @@ from ..inputs.joint_states import StateInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Table, parameter, table_of, taken, validate
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
+from .contacts import Contact, ContactDetector
 
 Array = NDArray[np.float64]
 SOURCES = ("joint_states", "effort")
@@ -43,6 +44,8 @@ class ObserverSettings:
                                     "begins anew.", lower=1e-4, upper=1.0)
     threshold: Array = parameter((0.0,), "External effort above which a joint feels a contact, N m or N; 0: never.",
                                  lower=0.0)
+    release: float = parameter(0.3, "Time for which all external efforts must be below 0.7 of their thresholds until a "
+                               "contact has ended, s.", lower=0.0, upper=60.0)
     body: str = parameter("", "Link whose external wrench is published, in its frame; empty: the last one.",
                           read_only=True)
 
@@ -65,14 +68,13 @@ OBSERVER_TABLE: Table = (
 
 
 class Observed(NamedTuple):
-    """External efforts (nv,), the wrench (6,) on the chosen body, moment first, in its frame, and the touched body,
-    None if no effort is above its threshold; changed: whether that is another one than before.
+    """External efforts (nv,), the wrench (6,) on the chosen body, moment first, in its frame, and what changed about
+    contacts.
     """
 
     effort: Array
     wrench: Array
-    touched: str | None
-    changed: bool
+    change: Contact | None
 
 
 class ContactObserver:
@@ -85,7 +87,6 @@ class ContactObserver:
         self._command: Array | None = None
         self._last: tuple[int, Array | None] | None = None    # stamp (ns) and measured effort of the last state
         self.counts = Counter({"estimates": 0, "gaps": 0, "repeated": 0, "without_effort": 0, "contacts": 0})
-        self.touched: str | None = None
         self.apply(settings)
 
     def apply(self, settings: ObserverSettings) -> None:
@@ -93,6 +94,7 @@ class ContactObserver:
         self.settings, self.model = settings, settings.model
         self.body = settings.body or self.model.body_names[-1]
         self._observer = MomentumObserver(self.model, settings.gain, settings.friction.law(self.model))
+        self._detector = ContactDetector(self.model, settings.threshold, settings.release)
         self._last = None
 
     def warm_up(self) -> None:
@@ -130,16 +132,14 @@ class ContactObserver:
         try:
             external = self._observer.update(interval, state.q, state.v, applied)
             wrench = external_wrench(self.model, state.q, external, self.body).wrench
+            touched = self._detector.body
+            change = self._detector.update(stamp_ns, state.q, external)
         except RbdError as error:    # efforts that overflow
             self._last = None
             return self.rejections.add(Rejected("non_finite", str(error)))
-        limit = self.settings.threshold
-        touched = touched_body(self.model, external, np.where(limit > 0.0, limit, 1e300))
-        changed = touched != self.touched
         self.counts["estimates"] += 1
-        self.counts["contacts"] += touched is not None and self.touched is None
-        self.touched = touched
-        return Observed(external, wrench, touched, changed)
+        self.counts["contacts"] += change is not None and touched is None
+        return Observed(external, wrench, change)
 
     def _applied(self, before: Array | None) -> Array | None:
         """The mean effort of the interval that ends at the present state, None if unknown."""
@@ -153,6 +153,6 @@ class ContactObserver:
     def report(self) -> dict[str, Any]:
         """Counters and estimates by name, as diagnostics publish them."""
         external = self._observer.external_effort
-        values: dict[str, Any] = {"model": self.model.name, **self.counts, "touched": self.touched or ""}
+        values: dict[str, Any] = {"model": self.model.name, **self.counts, "touched": self._detector.body or ""}
         values |= {f"external_{name}": float(x) for name, x in zip(self.model.velocity_names, external, strict=True)}
         return values | {"rejected_total": self.rejections.total}

@@ -18,6 +18,7 @@ from ...core.motion.polynomial import polynomial_entry
 from ...core.motion.trajectory import (
     Interpolation, Reference, Trajectory, Waypoint, Waypoints, check_times, with_start,
 )
+from ...core.motion.retimed import Retimed
 from ...core.motion.velocity_limits import above_limits, check_speeds, must_jump, velocity_limits
 from .joint_map import JointMap, Turns, as_array
 from .rejections import TAKEN, Rejected, Rejections, Verdict
@@ -103,6 +104,10 @@ class ReferenceInput:
         if self._later is not None:
             self.begin(now, stamp_ns)
         if self._trajectory is not None:
+            if isinstance(self._trajectory, Retimed) and self._trajectory.caught_up(t := (
+                    stamp_ns - self._start_ns) * 1e-9):    # the motion itself, which is faster
+                self._start_ns = stamp_ns - round(self._trajectory.time(t)[0] * 1e9)
+                self._trajectory = self._trajectory.motion
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
         self.stale = self._is_stale(now)
         if self.stale and self._stream is not None and not self._resting:
@@ -128,6 +133,19 @@ class ReferenceInput:
     def expiry(self) -> tuple[float, float]:
         """Timeout (s) of the sample, 0: none, and its time of reception."""
         return (0.0 if self._resting else self.timeout), self._received
+
+    def place(self, stamp_ns: int) -> tuple[Interpolation, float] | None:
+        """The followed trajectory and the time (s) on it at this stamp; None without one."""
+        motion = self._trajectory
+        if motion is None:
+            return None
+        t = (stamp_ns - self._start_ns) * 1e-9
+        return (motion.motion, motion.time(t)[0]) if isinstance(motion, Retimed) and motion.goes_on else (motion, t)
+
+    def retime(self, stamp_ns: int, motion: Retimed) -> None:
+        """Follow this motion from the stamp on, in place of the trajectory and of one that waits."""
+        self.changes += 1
+        self._trajectory, self._later, self._start_ns, self._stamp_ns, self.stale = motion, None, stamp_ns, 0, False
 
     def _is_stale(self, now: float) -> bool:
         return self._stream is not None and 0.0 < self.timeout < now - self._received

@@ -102,7 +102,7 @@ def _following(values: Values) -> Rights:
 
 
 def _feedforward(values: Values) -> Rights:
-    return _following(values) | rights(publish=_sensors(values), subscribe=_topic(values, "odometry"))
+    return _following(values) | rights(publish=["~/contact", *_sensors(values)], subscribe=_topic(values, "odometry"))
 
 
 def _flatness(values: Values) -> Rights:
@@ -152,7 +152,7 @@ def _lockstep(values: Values) -> Rights:
 def _observer(values: Values) -> Rights:
     values = validate(OBSERVER_TABLE, select(OBSERVER_TABLE, values))
     commands = [values["effort_topic"]] if values["effort_source"] == "effort" else []
-    return MODEL | rights(publish=["~/external_effort", "~/external_wrench", "~/touched"],
+    return MODEL | rights(publish=["~/external_effort", "~/external_wrench", "~/contact"],
                           subscribe=["joint_states", *commands])
 
 

@@ -131,13 +131,13 @@ class SteadyCycle(ABC, Generic[F]):
         state.keep(Known(self._now, time_ns, self._q, self.v.copy()), measured)
         controller.safety.keep(self._now, self._command.efforts)
         controller.loop.time_ns = time_ns
-        controller.cycled()
         if self._limits_rate and self._laws is not None:
             self._laws.use(self._now, self.used())
         if self._whole[at.MOVES] and isinstance(self._followed, Trajectory | SmoothTrajectory):
             next_t = (time_ns - self._whole.item(at.START)) * 1e-9 + controller.state.clock.period
             if next_t >= self._constants[at.END]:
                 self._take_piece(self._followed, next_t)
+        controller.cycled(self._now)
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:
         """Prepare for messages like this one, which the ordinary path has answered. layout_of: layout of a message."""

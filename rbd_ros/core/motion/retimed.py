@@ -1,0 +1,60 @@
+"""A motion along the path of another one, at a time of its own: `q(s(t)) + (1 − σ(t)) d`.
+
+With it a motion goes on after a pause, from beside its path, or back along its path. s and σ are polynomials of degree
+five: the rate of s goes from one value to another, and σ from 0 to 1, without a step of the acceleration.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .trajectory import Interpolation, Reference
+
+Array = NDArray[np.float64]
+
+
+class Retimed:
+    """`motion` at the time s(t): from `start` at the rate `rate`, to `end` at the rate `last` after `duration` s, and
+    on from there at this rate. beside (nv,): d, from the path to where it begins. Jerk and snap are unknown.
+    """
+
+    def __init__(self, motion: Interpolation, start: float, rate: float, end: float, last: float, duration: float,
+                 beside: Array | float = 0.0) -> None:
+        self.motion = motion
+        self._start, self._rate, self._last, self._reached = start, rate, last, end
+        self._blend, self._beside = duration, beside
+        d, first, second = end - start, rate * duration, last * duration
+        self._c = np.array([10.0 * d - 6.0 * first - 4.0 * second, -15.0 * d + 8.0 * first + 7.0 * second,
+                            6.0 * d - 3.0 * first - 3.0 * second])    # of x³, x⁴ and x⁵, x = t/duration
+        self.duration = duration + max((motion.duration - end) / last if last > 0.0 else 0.0, 0.0)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it ends at another rate than 0."""
+        return self._last != 0.0
+
+    def time(self, t: float) -> tuple[float, float, float]:
+        """s, and its first and second derivative, at t."""
+        if t >= self._blend:
+            return self._reached + self._last * (t - self._blend), self._last, 0.0
+        if t <= 0.0:
+            return self._start + self._rate * t, self._rate, 0.0
+        x, (a, b, c) = t / self._blend, self._c
+        s = self._start + self._rate * t + x**3 * (a + x * (b + x * c))
+        ds = self._rate + x**2 * (3.0 * a + x * (4.0 * b + 5.0 * x * c)) / self._blend
+        dds = x * (6.0 * a + x * (12.0 * b + 20.0 * x * c)) / self._blend**2
+        return float(s), float(ds), float(dds)
+
+    def caught_up(self, t: float) -> bool:
+        """Whether from t on this is the motion itself, shifted in time."""
+        return t >= self._blend and self._last == 1.0
+
+    def sample(self, t: float) -> Reference:
+        """The reference at time t (s)."""
+        s, ds, dds = self.time(t)
+        at = self.motion.sample(s)
+        x, T = min(max(t / self._blend, 0.0), 1.0), self._blend
+        left = 1.0 - x**3 * (10.0 + x * (6.0 * x - 15.0))
+        first, second = -30.0 * (x * (1.0 - x))**2 / T, -60.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / T**2
+        d = self._beside
+        return Reference(at.q + left * d, at.v * ds + first * d, at.a * ds**2 + at.v * dds + second * d)
