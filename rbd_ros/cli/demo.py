@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core.errors import RbdError
 from ..view.serving import PORT, has_viser
-from . import demo_elastic, demo_lift, demo_tracking
+from . import demo_elastic, demo_lift, demo_touch, demo_tracking
 from .bringup import demo_rehearsal
 from .demo_nodes import RATE
 from .identification import demo_float, demo_identify
@@ -45,6 +45,8 @@ DEMOS = {
         ("motion", demo_lift.run), ("identify", demo_identify.run))},
     "float": Demo(demo_float.run, _refusing("not for demo float, which is the iiwa in two poses", "rate", "duration",
                                             "config"), ros=False),
+    "touch": Demo(demo_touch.run, _refusing("not for demo touch, which is the iiwa between two poses", "rate",
+                                            "duration", "config"), ros=False),
     **{name: Demo(partial(demo_elastic.run, variant=name), _refusing(
         f"for rigid joints: demo {name} is the iiwa with springs, controlled at {1.0 / demo_elastic.PERIOD:g} Hz",
         "rate", "config"), ros=False) for name in demo_elastic.VARIANTS},
@@ -56,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot(parser, nargs="?", metavar="STORY|ROBOT", old="--urdf",
               help="rigid: simulator and controller as ROS nodes; motion: likewise, lifting a heavy load by an optimal "
                    "motion; identify: likewise, with a wrong description that is mended from a recorded motion; float: "
-                   "a wrong torque constant that the float test finds; sea: series elastic joints; vsa: joints of "
+                   "a wrong torque constant that the float test finds; touch: an arm that is pushed, and weighs a "
+                   "load; sea: series elastic joints; vsa: joints of "
                    "variable stiffness; these three use the library without ROS "
                    "(default: rigid, with a KUKA LBR iiwa 14). Or another arm for rigid: ")
     parser.add_argument("--config", metavar="FILE", help="rehearse this configuration of a torque node, such as "

@@ -164,7 +164,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         self.contacts = self._contacts(settings)
         self._contact_changes: list[Contact] = []    # to be published
         self._contact_count = 0
-        self._yields, self._told = False, -np.inf
+        self.yields, self._told = False, -np.inf
         self._interrupted: tuple[Interpolation, float] | None = None    # trajectory, and the time on it
         self._retracting: Retimed | None = None
         if self.odometry is not None:
@@ -189,7 +189,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def clear(self) -> None:
         super().clear()
         self.contacts.forget()
-        self._yields, self._interrupted, self._retracting = False, None, None
+        self.yields, self._interrupted, self._retracting = False, None, None
 
     def activate(self, now: float) -> None:
         super().activate(now)
@@ -217,7 +217,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             for reference in self._references():    # as when joint states cease
                 reference.forget(now - self.safety.patience)
         super().prepare(now)
-        if self._yields and self.contacts.body is None and np.abs(self.state.v).max() <= STILL:
+        if self.yields and self.contacts.body is None and np.abs(self.state.v).max() <= STILL:
             self._go_on()
 
     def observe(self, now: float) -> None:
@@ -250,7 +250,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         """Do with the next answer what `contact.reaction` says."""
         self._contact_count += 1
         reaction = self.settings.contact.reaction
-        if reaction == "report" or self._yields or self.safety.mode not in ("waiting", "ramp_in", "running"):
+        if reaction == "report" or self.yields or self.safety.mode not in ("waiting", "ramp_in", "running"):
             return
         place = self.reference.place(self.state.time_ns) if self.safety.modes.share > 0.0 else None
         again = self._retracting is not None and place is not None and place[0] is self._retracting
@@ -261,7 +261,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             self._retract(*place)
             does = "going back along the trajectory, whose rest is dropped"
         else:
-            self._yields, self._interrupted = True, None if again else place
+            self.yields, self._interrupted = True, None if again else place
             self.safety.restart()
             does = "yielding until it ends"
         if now - self._told >= 1.0:
@@ -277,7 +277,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
 
     def _go_on(self) -> None:
         """End the reaction `yield`: back to the path, and along the rest of it, if no other trajectory came."""
-        interrupted, self._yields, self._interrupted = self._interrupted, False, None
+        interrupted, self.yields, self._interrupted = self._interrupted, False, None
         place = self.reference.place(self.state.time_ns)
         if interrupted is None or place is None or place[0] is not interrupted[0]:
             return
@@ -289,18 +289,18 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
                                                           beside))
 
     def held(self, gains: HoldGains | None, v: Array, at_rest: bool) -> Array | float:
-        return 0.0 if self._yields else super().held(gains, v, at_rest)
+        return 0.0 if self.yields else super().held(gains, v, at_rest)
 
     def _follow_hold(self) -> None:
         super()._follow_hold()
-        if self._yields:
+        if self.yields:
             self.hold.forget()
 
     def command(self, now: float, laws: FeedforwardLaws) -> Command | NoCommand:
         if self.odometry is not None and (problem := self.odometry.problem(now)):
             laws.use(self.state.received, None)
             return NoCommand(problem)
-        if self._yields:
+        if self.yields:
             laws.use(self.state.received, None)
             return NOTHING
         reference, law = self.desired(now, laws), laws.law
