@@ -114,6 +114,43 @@ def test_it_yields_and_goes_on(force):
 
 
 @pytest.mark.usefixtures("way")
+def test_an_emergency_stop_while_it_yields_holds_it():
+    rig = touched_rig("yield")
+    move(rig)
+    run(rig, 0.6)
+    push(rig, [100.0, 60.0, 0.0])
+    until_touched(rig)
+    run(rig, 0.2)
+    push(rig, None)
+    rig.controller.safety.stop()
+    run(rig, 0.5)
+    place = rig.plant.q.copy()
+    run(rig, 2.0)
+    assert not rig.controller.yields and rig.controller.safety.mode == "stopped"
+    assert np.abs(rig.plant.q - place).max() < 0.03 and np.abs(rig.plant.v).max() < 0.01
+    rig.controller.reset(rig.now)
+    run(rig, 2.0)
+    assert np.abs(rig.plant.q - place).max() < 0.05    # it does not go on
+
+
+@pytest.mark.usefixtures("way")
+def test_a_trajectory_that_comes_meanwhile_replaces_the_rest():
+    rig = touched_rig("yield")
+    move(rig)
+    run(rig, 0.6)
+    push(rig, [100.0, 60.0, 0.0])
+    until_touched(rig)
+    run(rig, 0.1)
+    push(rig, None)
+    rig.cycle()
+    assert rig.controller.yields and rig.controller.on_trajectory(rig.now, 0, rig.case.model.joint_names, [])
+    run(rig, 1.0)
+    place = rig.plant.q.copy()
+    run(rig, 2.0)
+    assert not rig.controller.yields and np.abs(rig.plant.q - place).max() < 0.03
+
+
+@pytest.mark.usefixtures("way")
 def test_at_rest_it_yields_and_stays():
     """Without a reference the hold lets go, and holds again where it was led to."""
     rig = touched_rig("yield")

@@ -211,12 +211,18 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
         return super().on_bytes(now, data, age) if self.odometry is None else None
 
+    def _drop(self, cause: str, now: float) -> None:
+        super()._drop(cause, now)
+        self._interrupted = None
+
     def prepare(self, now: float) -> None:
         odometry = self.odometry
         if odometry is not None and odometry.age(now) - odometry.timeout > self.safety.patience:
             for reference in self._references():    # as when joint states cease
                 reference.forget(now - self.safety.patience)
         super().prepare(now)
+        if self.yields and self.safety.latched:    # held in its place
+            self.yields, self._interrupted = False, None
         if self.yields and self.contacts.body is None and np.abs(self.state.v).max() <= STILL:
             self._go_on()
 
@@ -262,6 +268,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             does = "going back along the trajectory, whose rest is dropped"
         else:
             self.yields, self._interrupted = True, None if again else place
+            self.reference.clear()    # what comes meanwhile begins from where the arm is
             self.safety.restart()
             does = "yielding until it ends"
         if now - self._told >= 1.0:
@@ -278,8 +285,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def _go_on(self) -> None:
         """End the reaction `yield`: back to the path, and along the rest of it, if no other trajectory came."""
         interrupted, self.yields, self._interrupted = self._interrupted, False, None
-        place = self.reference.place(self.state.time_ns)
-        if interrupted is None or place is None or place[0] is not interrupted[0]:
+        if interrupted is None or self.reference.followed is not None:
             return
         motion, time = interrupted
         beside = self.model.difference(motion.sample(time).q, self.state.q)
