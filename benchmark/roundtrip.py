@@ -62,6 +62,7 @@ NODES: dict[str, Node] = {
 OPTIONS: dict[str, Node] = {
     "echo": ECHO,
     "full": _full(),
+    "contacts": _full(**{"contact.reaction": "stop", "contact.threshold": "[1.0e9]"}),
     "active_wait": _full(active_wait="0.0005"),
     "thread_priority": _full(thread_priority="80"),
     "cpu_affinity": _full(cpu_affinity="[1.0]"),

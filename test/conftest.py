@@ -48,7 +48,7 @@ THOROUGH = (
     "test_style.py::test_finds_nothing_to_complain_about[mypy]",
 )
 # where a test has both ways from a message to its answer, the one by the executor, as in fixture `each_control_loop`
-BOTH_WAYS = ("control/test_closed_loop", "nodes/test_control_loop")
+BOTH_WAYS = ("control/test_closed_loop", "control/test_contact_reaction", "nodes/test_control_loop")
 
 # tests of one property in very many cases, and which of them always run: every 5th, for example; the others are
 # thorough. The steps are primes, so that they go across where cases are combinations of several parameters, not along
