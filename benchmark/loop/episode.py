@@ -79,7 +79,8 @@ class Episode:
             if self._streams is not None:
                 self._streams()
             rig.cycle()
-            if getattr(rig.controller, "yields", False):    # no matter to whom, it is led away
+            contacts = getattr(rig.controller, "contacts", None)
+            if contacts is not None and contacts.state != "watching":    # no matter why, it is led away
                 self.judge.event("contact")
             if rig.cycles % LOOK == 0:
                 self.judge.look()

@@ -92,7 +92,7 @@ class Bench:
             if pushed.any():
                 R = forward_kinematics(self.truth, q)[self.truth.body_index(LINK), :3, :3]
                 wrenches = {LINK: np.concatenate([np.zeros(3), R.T @ pushed])}
-            reference: Reference | None = None if controller.yields else controller.reference.sample(
+            reference: Reference | None = None if controller.contacts.yields else controller.reference.sample(
                 self.now, round(1e9 * self.now))
             effort = command.effort    # type: ignore[union-attr]
             for name, value in (("t", self.now), ("q", q), ("v", v), ("tau", effort), ("force", pushed),
@@ -151,7 +151,7 @@ def run(namespace: argparse.Namespace) -> int:
                                            if PUSHED <= t <= PUSHED + LASTS else 0.0))
     pushed = made.taken()
     pushed["t"] -= start
-    changes = made.controller.take_contact_changes()
+    changes = made.controller.contacts.take_changes()
     first = next((change for change in changes if change.touching), None)
     seen = math.nan if first is None else first.time_ns * 1e-9 - start
     at = math.nan if first is None else float(np.linalg.norm(pushed["force"][np.searchsorted(pushed["t"], seen)]))

@@ -57,7 +57,7 @@ class FeedforwardNode(FollowingNode):
         assert isinstance(settings, FeedforwardSettings) and isinstance(controller, FeedforwardController)
         wrenches = [WrenchOutput(self, settings.sensors, lambda: controller.sensed(time.monotonic()))
                     ] if settings.sensors else []
-        return [ContactOutput(self, controller.take_contact_changes), *wrenches]
+        return [ContactOutput(self, controller.model, controller.contacts.take_changes), *wrenches]
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
         # The steady cycle does not support a moving base.

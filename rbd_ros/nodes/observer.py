@@ -57,7 +57,7 @@ class ObserverNode(ModelNode):
         self._observer.warm_up()
         self._outputs = (self.create_publisher(JointEffort, "~/external_effort", QOS),
                          self.create_publisher(WrenchStamped, "~/external_wrench", QOS))
-        self._contacts = ContactPublisher(self)
+        self._contacts = ContactPublisher(self, model)
         self.undo += [self._contacts.destroy,
                       *(partial(self.destroy_publisher, publisher) for publisher in self._outputs)]
         if settings.effort_source == "effort":
@@ -99,8 +99,7 @@ class ObserverNode(ModelNode):
         put_wrench(message.wrench, found.wrench)
         wrenches.publish(message)
         if change := found.change:
-            stamp = state.header.stamp
-            self._contacts.send((stamp.sec, stamp.nanosec), [change])
+            self._contacts.send([change])
             text = f"contact at '{change.body}'" if change.touching else "no contact"
             self.get_logger().info(text, throttle_duration_sec=1.0)
 

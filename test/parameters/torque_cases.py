@@ -147,14 +147,20 @@ def until_released(program: str, values: Values) -> float:
     return arm.time_until(lambda: not resting(arm, rbd.gravity_effort(arm.made.model, Q), 1).contacts.body)
 
 
+def patience(program: str, values: Values) -> float:
+    """How long (s) it yields to a contact without end."""
+    arm = Arm(program, values)
+    return 0.01 * next(k for k in count() if resting(arm, np.zeros(2), 1).safety.latched)
+
+
 def goes_back(program: str, values: Values) -> float:
     """How far (s of the motion) from where it was touched."""
     arm = Arm(program, values)
     resting(arm, rbd.gravity_effort(arm.made.model, Q))
     assert arm.made.on_trajectory(arm.now, 0, arm.names, [Point(2.0, Q + 0.1, np.zeros(2), np.zeros(2))])
     resting(arm, rbd.gravity_effort(arm.made.model, Q), 100)
-    motion, before = arm.made.reference.place(round(arm.now * 1e9))
-    resting(arm, np.zeros(2), 2)
+    motion, before, _ = arm.made.reference.place(round(arm.now * 1e9))
+    resting(arm, np.zeros(2), 300)
     t = np.linspace(0.0, 2.0, 20001)
     end = arm.made.reference.sample(arm.now, round((arm.now + 10.0) * 1e9)).q[0]
     return before - float(np.interp(end, [motion.sample(x).q[0] for x in t], t))
@@ -380,6 +386,7 @@ def cases(program: str) -> dict[str, Case]:
         "contact.effort": case("joint_states", felt, -np.array([1.0, 2.0]) * (1.0 - np.exp(-0.5)), REPORTS),
         "contact.gain": case(100.0, gain_seen, 100.0, MEASURES),
         "contact.release": case(0.5, until_released, lambda was: was + 0.2, MEASURES | {"contact.gain": 1e4}),
+        "contact.patience": replace(case(2.0, patience, 2.0, MEASURES | {"contact.reaction": "yield"}), tolerance=0.2),
         "contact.retract": replace(case(0.2, goes_back, 0.2, MEASURES | {"contact.reaction": "retract"}),
                                    tolerance=0.02),
     } if program == "feedforward" else {})

@@ -1,7 +1,7 @@
-"""A motion along the path of another one, at a time of its own: `q(s(t)) + (1 − σ(t)) d`.
+"""A motion along the path of another one, at a time of its own: `q(s(t))`, s a polynomial of degree five.
 
-With it a motion goes on after a pause, from beside its path, or back along its path. s and σ are polynomials of degree
-five: the rate of s goes from one value to another, and σ from 0 to 1, without a step of the acceleration.
+With it a motion comes to rest on its path, goes back along it, and goes on after a pause: the rate of s goes from one
+value to another without a step of the acceleration.
 """
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Array = NDArray[np.float64]
 
 class Retimed:
     """`motion` at the time s(t): from `start` at the rate `rate`, to `end` at the rate `last` after `duration` s, and
-    on from there at this rate. beside (nv,): d, from the path to where it begins. Jerk and snap are unknown.
+    on from there at this rate. Jerk and snap are unknown.
     """
 
-    def __init__(self, motion: Interpolation, start: float, rate: float, end: float, last: float, duration: float,
-                 beside: Array | float = 0.0) -> None:
+    def __init__(self, motion: Interpolation, start: float, rate: float, end: float, last: float, duration: float
+                 ) -> None:
         self.motion = motion
         self._start, self._rate, self._last, self._reached = start, rate, last, end
-        self._blend, self._beside = duration, beside
+        self._blend = duration
         d, first, second = end - start, rate * duration, last * duration
         self._c = np.array([10.0 * d - 6.0 * first - 4.0 * second, -15.0 * d + 8.0 * first + 7.0 * second,
                             6.0 * d - 3.0 * first - 3.0 * second])    # of x³, x⁴ and x⁵, x = t/duration
@@ -53,8 +53,4 @@ class Retimed:
         """The reference at time t (s)."""
         s, ds, dds = self.time(t)
         at = self.motion.sample(s)
-        x, T = min(max(t / self._blend, 0.0), 1.0), self._blend
-        left = 1.0 - x**3 * (10.0 + x * (6.0 * x - 15.0))
-        first, second = -30.0 * (x * (1.0 - x))**2 / T, -60.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / T**2
-        d = self._beside
-        return Reference(at.q + left * d, at.v * ds + first * d, at.a * ds**2 + at.v * dds + second * d)
+        return Reference(at.q, at.v * ds, at.a * ds**2 + at.v * dds)

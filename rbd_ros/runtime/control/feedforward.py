@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,17 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.dynamics.bodies.link_tree import link_tree
-from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
-from ...core.motion.retimed import Retimed
-from ...core.motion.trajectory import Interpolation, Reference
-from ...core.motion.velocity_limits import velocity_limits
+from ...core.motion.trajectory import Reference
 from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.references import ReferenceInput
-from ..inputs.rejections import Rejected, Verdict
+from ..inputs.rejections import TAKEN, Rejected, Verdict
+from ..inputs.trajectory_points import Point, PointTable
 from ..parameters import Table, setting, taken, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
@@ -27,17 +26,12 @@ from ..safety.hold import HoldGains
 from ..world.moving_base import MovingBase, floating
 from ..world.odometry import ODOMETRY, ODOMETRY_TIMEOUT, Odometry, OdometryInput
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
-from ..estimation.contacts import Contact
 from .contact_reaction import ContactReaction, ContactSettings
-from .following import BRAKING, FollowingController, FollowingLaws, FollowingSettings, following_table
+from .following import NO_LOCK, FollowingController, FollowingLaws, FollowingSettings, following_table
 from .tracking_law import TrackingLaw, TrackingLawSettings
-from .torque_controller import STILL
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
-MOST_CHANGES = 99    # of contacts, kept for publication
-RETURN = 0.25        # of the velocity limits, for the way back to the path after yielding
-STEEPEST = 1.875     # slope of a polynomial of degree five from 0 to 1 within 0 to 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,20 +155,12 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def __init__(self, model: RobotModel, settings: FeedforwardSettings) -> None:
         self.odometry = OdometryInput(model.body_names[0], settings.odometry_timeout) if settings.floating else None
         super().__init__(model, settings)
-        self.contacts = self._contacts(settings)
-        self._contact_changes: list[Contact] = []    # to be published
-        self._contact_count = 0
-        self.yields, self._told = False, -np.inf
-        self._interrupted: tuple[Interpolation, float] | None = None    # trajectory, and the time on it
-        self._retracting: Retimed | None = None
+        self.contacts = ContactReaction(self, settings.contact, settings.law.friction.law(settings.model))
         if self.odometry is not None:
             self.odometry.rejections = self.rejections
 
     def make_laws(self, settings: FeedforwardSettings) -> FeedforwardLaws:
         return FeedforwardLaws(settings, self.reference, self.odometry)
-
-    def _contacts(self, settings: FeedforwardSettings) -> ContactReaction:
-        return ContactReaction(settings.model, settings.contact, settings.law.friction.law(settings.model))
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, FeedforwardSettings)
@@ -184,12 +170,15 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             self.odometry.timeout = self.settings.odometry_timeout
         if self.safety.laws.newest.law.needs_reference and not followed:    # hand guiding may have moved it far away
             self.reference.clear()
-        self.contacts = self._contacts(settings)
+        self.contacts.apply(settings.contact, settings.model, settings.law.friction.law(settings.model))
 
     def clear(self) -> None:
         super().clear()
-        self.contacts.forget()
-        self.yields, self._interrupted, self._retracting = False, None, None
+        self.contacts.begin()
+
+    def reset(self, now: float) -> None:
+        super().reset(now)
+        self.contacts.begin()    # what still touches the robot is a contact anew
 
     def activate(self, now: float) -> None:
         super().activate(now)
@@ -211,102 +200,59 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
         return super().on_bytes(now, data, age) if self.odometry is None else None
 
-    def _drop(self, cause: str, now: float) -> None:
-        super()._drop(cause, now)
-        self._interrupted = None
-
     def prepare(self, now: float) -> None:
         odometry = self.odometry
         if odometry is not None and odometry.age(now) - odometry.timeout > self.safety.patience:
             for reference in self._references():    # as when joint states cease
                 reference.forget(now - self.safety.patience)
         super().prepare(now)
-        if self.yields and self.safety.latched:    # held in its place
-            self.yields, self._interrupted = False, None
-        if self.yields and self.contacts.body is None and np.abs(self.state.v).max() <= STILL:
-            self._go_on()
+        self.contacts.prepare(now)
 
     def observe(self, now: float) -> None:
         super().observe(now)
-        contacts, state = self.contacts, self.state
-        if not contacts.watches:
-            return
-        wrenches = self.wrenches.at(now) if self.wrenches.any else None
-        try:
-            known = None if wrenches is None else (
-                gravity_effort(self.model, state.q)
-                - inverse_dynamics(self.model, state.q, self._zero, self._zero, wrenches))
-        except RbdError:    # overflow
-            contacts.forget()
-            return
-        touched = contacts.body
-        change = contacts.observe(now, state.time_ns, state.q, state.v, self.safety.output, state.measured_effort,
-                                  known)
-        if change is not None:
-            self._contact_changes = [*self._contact_changes[-MOST_CHANGES:], change]
-            if change.touching and touched is None:
-                self._react(now, change)
+        self.contacts.observe(now)
 
-    def take_contact_changes(self) -> list[Contact]:
-        """Changes of contacts since the last call, to be published."""
-        changes, self._contact_changes = self._contact_changes, []
-        return changes
+    def watchdog(self, now: float) -> Command | None:
+        command = super().watchdog(now)
+        if command is not None:    # what acts until the next state is not what answered the last one
+            self.contacts.forget()
+            self.contacts.drop("joint states ceased")
+        return command
 
-    def _react(self, now: float, contact: Contact) -> None:
-        """Do with the next answer what `contact.reaction` says."""
-        self._contact_count += 1
-        reaction = self.settings.contact.reaction
-        if reaction == "report" or self.yields or self.safety.mode not in ("waiting", "ramp_in", "running"):
-            return
-        place = self.reference.place(self.state.time_ns) if self.safety.modes.share > 0.0 else None
-        again = self._retracting is not None and place is not None and place[0] is self._retracting
-        if reaction == "stop" or (reaction == "retract" and again):
-            self.safety.stop()
-            does = "emergency stop, until ~/reset"
-        elif reaction == "retract" and place is not None:
-            self._retract(*place)
-            does = "going back along the trajectory, whose rest is dropped"
-        else:
-            self.yields, self._interrupted = True, None if again else place
-            self.reference.clear()    # what comes meanwhile begins from where the arm is
-            self.safety.restart()
-            does = "yielding until it ends"
-        if now - self._told >= 1.0:
-            self._told = now
-            self.notice(f"contact at '{contact.body}': {does}")
+    def halt(self, now: float) -> None:
+        self.contacts.drop("a halt")
+        super().halt(now)
 
-    def _retract(self, motion: Interpolation, time: float) -> None:
-        start = min(max(time, 0.0), motion.duration)
-        end = max(start - self.settings.contact.retract, 0.0)
-        self._retracting = Retimed(motion, start, 1.0 if start == time else 0.0, end, 0.0,
-                                   2.0 * (start - end) + BRAKING)
-        self.reference.retime(self.state.time_ns, self._retracting)
+    def deactivate(self) -> None:
+        self.contacts.drop("deactivation")
+        super().deactivate()
 
-    def _go_on(self) -> None:
-        """End the reaction `yield`: back to the path, and along the rest of it, if no other trajectory came."""
-        interrupted, self.yields, self._interrupted = self._interrupted, False, None
-        if interrupted is None or self.reference.followed is not None:
-            return
-        motion, time = interrupted
-        beside = self.model.difference(motion.sample(time).q, self.state.q)
-        speed = float(np.max(np.abs(beside) / (RETURN * velocity_limits(self.model)), initial=0.0))
-        duration = max(self.settings.safety.ramp_in, BRAKING, STEEPEST * speed)
-        self.reference.retime(self.state.time_ns, Retimed(motion, time, 0.0, time + 0.5 * duration, 1.0, duration,
-                                                          beside))
+    @property
+    def reacts(self) -> bool:
+        return self.contacts.state != "watching"
 
-    def held(self, gains: HoldGains | None, v: Array, at_rest: bool) -> Array | float:
-        return 0.0 if self.yields else super().held(gains, v, at_rest)
+    def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: PointTable | Sequence[Point],
+                      lock: AbstractContextManager[Any] = NO_LOCK) -> Verdict:
+        with lock:
+            if self.contacts.yields and not len(points):
+                self.contacts.drop("a stop was sent")
+                return TAKEN
+        return super().on_trajectory(now, stamp_ns, names, points, lock)
 
-    def _follow_hold(self) -> None:
-        super()._follow_hold()
-        if self.yields:
-            self.hold.forget()
+    def _refuses_trajectory(self, stamp_ns: int) -> Rejected | None:
+        if self.contacts.yields:
+            return Rejected("bad_trajectory", "the robot yields to a contact: send it again when that has ended")
+        return super()._refuses_trajectory(stamp_ns)
+
+    def hold_gains(self, laws: FeedforwardLaws) -> HoldGains | None:
+        gains = super().hold_gains(laws)
+        return self.contacts.soft(gains) if gains is not None and self.contacts.yields else gains
 
     def command(self, now: float, laws: FeedforwardLaws) -> Command | NoCommand:
         if self.odometry is not None and (problem := self.odometry.problem(now)):
             laws.use(self.state.received, None)
             return NoCommand(problem)
-        if self.yields:
+        if self.contacts.yields:
             laws.use(self.state.received, None)
             return NOTHING
         reference, law = self.desired(now, laws), laws.law
@@ -329,7 +275,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         return (laws.effort(self.state.q, self.state.v, reference, wrenches, self.loop.share),)
 
     def report(self) -> dict[str, Any]:
-        return super().report() | {"contacts": self._contact_count, "touched": self.contacts.body or ""}
+        return super().report() | self.contacts.counts | {"touched": self.contacts.body or ""}
 
     def sensed(self, now: float) -> Array | None:
         """Expected readings (n, 6) of the configured force-torque sensors in the last state, under the external
@@ -347,9 +293,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         super().warm_up()
         zero = np.zeros(self.model.nv)
         readings(self.model, self.settings.sensors, self.model.neutral(), zero, zero, None)
-        contacts = self._contacts(self.settings)
-        for k in range(2):
-            contacts.observe(0.01 * k, 10_000_000 * k + 1, self.model.neutral(), zero, zero, zero, None)
+        self.contacts.warm_up()
         q, zero, laws = self.model.neutral(), np.zeros(self.model.nv), self.safety.laws.newest
         laws.gravity(q)
         for wrenches in (None, np.zeros((len(self.model.body_names), 6))):

@@ -248,6 +248,19 @@ class FollowingController(TorqueController[F], Generic[F]):
                             "send it with stamp 0, to begin at once")
         return None
 
+    @property
+    def reacts(self) -> bool:
+        """Whether something is under way that `prepare` goes on with."""
+        return False
+
+    def let_go(self) -> None:
+        """Follow nothing from now on: the safe effort at once, as without a reference."""
+        for reference in self._references():
+            reference.clear()
+        self.safety.laws.replace(self.safety.laws.newest)
+        self.safety.restart()
+        self._moved_at = self.state.received
+
     def halt(self, now: float) -> None:
         super().halt(now)
         reference = self.reference.sample(now, self.state.time_ns)

@@ -103,6 +103,7 @@ class TorqueController(ABC, Generic[L]):
         self._moved_at = -math.inf
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
+        self._defect: NoCommand | None = None    # of the cycle before, after its answer
         self._problem = ""    # problem of the last command, for reports
         self._steady_cycles = 0
         self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe,
@@ -166,7 +167,7 @@ class TorqueController(ABC, Generic[L]):
             self.loop.restart()
         self.loop.judge(now, self.state.time_ns, self.state.clock.pace * age, self.settings.safety.ramp_in)
         self.statistics.received(now)
-        defect = None
+        defect, self._defect = self._defect, None
         try:
             self.prepare(now)
         except Exception:
@@ -181,15 +182,23 @@ class TorqueController(ABC, Generic[L]):
             self.hold.forget()
         if defect is not None:
             command = command._replace(problem=defect.problem)
+        if (late := self._observe(now)) is not None:
+            command = command._replace(problem=late.problem)
         self._problem = command.problem
-        self.observe(now)
         return command
 
     def cycled(self, now: float) -> None:
         """Record a steady cycle that was answered in one compiled call."""
         self._problem = ""
         self._steady_cycles += 1
-        self.observe(now)
+        self._defect = self._observe(now)
+
+    def _observe(self, now: float) -> NoCommand | None:
+        try:
+            self.observe(now)
+        except Exception:
+            return self._stop_by_a_defect()
+        return None
 
     def observe(self, now: float) -> None:
         """Look at the state that was answered, for the next answer."""
@@ -247,7 +256,7 @@ class TorqueController(ABC, Generic[L]):
     def safe(self, laws: L, at_rest: bool) -> list[Array]:
         """Safe efforts in the last state, one per output."""
         effort = laws.safe_effort(self.state.q, self.state.v, at_rest)
-        return [effort + self.held(laws.hold_gains(self.state.q), self.state.v, at_rest)]
+        return [effort + self.held(self.hold_gains(laws), self.state.v, at_rest)]
 
     def safe_effort(self, at_rest: bool) -> Array:
         """Safe effort in the last state (nv,), by the newest settings."""
@@ -293,9 +302,13 @@ class TorqueController(ABC, Generic[L]):
         """Whether the loop is too slow to hold anything."""
         return self.loop.slow or self.loop.share <= 0.0
 
+    def hold_gains(self, laws: L) -> HoldGains | None:
+        """Gains of the position hold in the last state."""
+        return laws.hold_gains(self.state.q)
+
     def _follow_hold(self) -> None:
         share = self.safety.modes.share
-        gains = None if share >= 1.0 else self.safety.laws.newest.hold_gains(self.state.q)
+        gains = None if share >= 1.0 else self.hold_gains(self.safety.laws.newest)
         if gains is None or self._too_slow:
             self.hold.forget()
         elif share > 0.0:    # the command moves the robot

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import RbdError
 from ...core.estimation.external_wrench import external_wrench, touched_body
 from ...core.model.robot_model import RobotModel
 
@@ -16,48 +17,64 @@ ENDING = 0.7    # of the thresholds, below which all efforts must remain for the
 class Contact(NamedTuple):
     """What changed at the joint state of this stamp: a contact began, is at a link further out, or ended.
 
-    body: the touched link. wrench (6,): on it, in its frame, moment first; zero along directions that the pose does not
-    show. point (3,): of the line of action, nearest to the link's origin, m.
+    begins: the first of its contact. body: the touched link; q (nq,), external (nv,): position and external efforts.
     """
 
     time_ns: int
     touching: bool
+    begins: bool
     body: str
-    wrench: Array
-    point: Array
+    q: Array
+    external: Array
+
+
+def wrench_and_point(model: RobotModel, contact: Contact) -> tuple[Array, Array]:
+    """The wrench (6,) on the touched link, in its frame, moment first, zero along directions that the pose does not
+    show; and the point (3,) of the line of action of its force nearest to the link's origin, m. Zeros at the end.
+    """
+    if contact.touching:
+        try:
+            wrench = external_wrench(model, contact.q, contact.external, contact.body).wrench
+        except RbdError:    # overflow
+            return np.zeros(6), np.zeros(3)
+        square = float(wrench[3:] @ wrench[3:])
+        if 1e-12 < square < 1e300:
+            return wrench, np.cross(wrench[3:], wrench[:3]) / square
+        return wrench, np.zeros(3)
+    return np.zeros(6), np.zeros(3)
 
 
 class ContactDetector:
     """Follows external efforts (nv,) from state to state. threshold (nv,): N m or N; 0: the joint feels nothing.
 
-    release (s): for which all efforts must be small before a contact has ended.
+    release (s): for which all efforts must be seen to be small before a contact has ended.
     """
 
     def __init__(self, model: RobotModel, threshold: Array, release: float) -> None:
         self._model, self._release_ns = model, round(release * 1e9)
-        self._begins = np.where(threshold > 0.0, threshold, np.inf)
-        self._ends = ENDING * self._begins
+        self.threshold = np.where(threshold > 0.0, threshold, np.finfo(np.float64).max)
+        self._ends = ENDING * self.threshold
         self.body: str | None = None    # the touched link
-        self._felt_ns = 0
+        self._large_ns = 0              # stamp of the last effort that is not small
+
+    def restart(self, time_ns: int) -> None:
+        """The efforts before this state are unknown: a contact goes on."""
+        self._large_ns = time_ns
 
     def update(self, time_ns: int, q: Array, external: Array) -> Contact | None:
-        """What changed at this state; None for nothing. Raises `RbdError` for efforts that overflow."""
+        """What changed at this state; None for nothing."""
         size = np.abs(external)
-        felt = bool((size > self._begins).any())
-        if not felt and self.body is None:
+        above = bool((size > self.threshold).any())
+        if not above and self.body is None:
             return None
         if (size > self._ends).any():
-            self._felt_ns = time_ns
-        elif self.body is not None and not 0 <= time_ns - self._felt_ns < self._release_ns:
+            self._large_ns = time_ns
+        elif self.body is not None and not 0 <= time_ns - self._large_ns < self._release_ns:
             left, self.body = self.body, None
-            return Contact(time_ns, False, left, np.zeros(6), np.zeros(3))
-        body = touched_body(self._model, external, np.minimum(self._begins, 1e300)) if felt else None
+            return Contact(time_ns, False, False, left, q, external)
+        body = touched_body(self._model, external, self.threshold) if above else None
         if body is None or (self.body is not None
                             and self._model.body_index(body) <= self._model.body_index(self.body)):
             return None
-        wrench = external_wrench(self._model, q, external, body).wrench
-        self.body = body
-        force = wrench[3:]
-        square = float(force @ force)
-        point = np.cross(force, wrench[:3]) / square if 1e-12 < square < 1e300 else np.zeros(3)
-        return Contact(time_ns, True, body, wrench, point)
+        begins, self.body = self.body is None, body
+        return Contact(time_ns, True, begins, body, q, external)

@@ -134,16 +134,15 @@ class ReferenceInput:
         """Timeout (s) of the sample, 0: none, and its time of reception."""
         return (0.0 if self._resting else self.timeout), self._received
 
-    def place(self, stamp_ns: int) -> tuple[Interpolation, float] | None:
-        """The followed trajectory and the time (s) on it at this stamp; None without one."""
-        motion = self._trajectory
-        if motion is None:
-            return None
-        t = (stamp_ns - self._start_ns) * 1e-9
-        return (motion.motion, motion.time(t)[0]) if isinstance(motion, Retimed) and motion.goes_on else (motion, t)
+    def place(self, stamp_ns: int) -> tuple[Interpolation, float, float] | None:
+        """The followed trajectory, and the time (s) on it and its rate at this stamp; None without one that goes on."""
+        motion, t = self._trajectory, (stamp_ns - self._start_ns) * 1e-9
+        if not isinstance(motion, Retimed):
+            return None if motion is None else (motion, t, 1.0)
+        return (motion.motion, *motion.time(t)[:2]) if motion.goes_on else None
 
-    def retime(self, stamp_ns: int, motion: Retimed) -> None:
-        """Follow this motion from the stamp on, in place of the trajectory and of one that waits."""
+    def replace(self, stamp_ns: int, motion: Interpolation) -> None:
+        """Follow this motion from the stamp on, in place of all others."""
         self.changes += 1
         self._trajectory, self._later, self._start_ns, self._stamp_ns, self.stale = motion, None, stamp_ns, 0, False
 

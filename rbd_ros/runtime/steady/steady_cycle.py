@@ -108,7 +108,7 @@ class SteadyCycle(ABC, Generic[F]):
         safety = controller.safety
         laws = safety.laws
         if (controller.state.q is not self._q or safety.modes.mode != "running" or safety.settings is not self._settings
-                or laws.new is not self._laws or laws.old is not None or controller.wrenched
+                or laws.new is not self._laws or laws.old is not None or controller.wrenched or controller.reacts
                 or len(data) != len(self._bytes) or self.happened(now)):
             return None
         reference = laws.new.reference
