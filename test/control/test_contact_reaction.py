@@ -457,10 +457,10 @@ def test_contacts_begin_and_end_once():
     detector = ContactDetector(model, np.array([0.0, *np.full(6, 2.0)]), 0.1)
     q, ms = np.linspace(0.2, 1.0, 7), 1_000_000
     effort = rbd.jacobian(model, q, "link_5").T @ np.array([1.0, 2.0, 9.0, 10.0, 20.0, 0.0])
-    seen = [detector.update(k * ms, q, effort * size) for k, size in enumerate(
+    seen = [detector.update(k * ms, q, effort * size, np.zeros(7)) for k, size in enumerate(
         [0.0, *np.linspace(0.0, 1.0, 50), *np.full(50, 0.9), *np.zeros(300)])]
     changes = [change for change in seen if change]
     assert [change.touching for change in changes][-1:] == [False] and len(changes) <= 4
     assert changes[-1].body == "link_5" and [change.begins for change in changes].count(True) == 1
     assert changes[-1].time_ns == 200 * ms
-    assert detector.update(500 * ms, q, np.array([1e9, *np.zeros(6)])) is None    # its threshold is 0
+    assert detector.update(500 * ms, q, np.array([1e9, *np.zeros(6)]), np.zeros(7)) is None    # its threshold is 0

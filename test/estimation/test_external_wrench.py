@@ -105,6 +105,15 @@ def test_the_line_of_a_huge_force():
     np.testing.assert_allclose(found.line_of_action, small.line_of_action)
 
 
+@pytest.mark.parametrize(("wrong", "words"), [
+    ({"threshold": np.ones(3)}, "threshold"), ({"threshold": "low"}, "threshold"), ({"threshold": np.nan}, "threshold"),
+    ({"uncertainty": np.ones(6)}, "uncertainty"), ({"uncertainty": np.inf}, "uncertainty"),
+    ({"effort": np.zeros(6)}, "effort")])
+def test_wrong_thresholds(wrong, words):
+    with pytest.raises(rbd.RbdError, match=words):
+        rbd.touched_body(IIWA, **{"effort": np.zeros(7), "threshold": 1.0, **wrong})
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("wrong", "words"), [
     ({"effort": np.full(7, 1e300)}, "too large"), ({"effort": 1.7e308 * np.cos(np.arange(7))}, "too large"),

@@ -43,6 +43,7 @@ def pushes(rng, n, nv):
     for j in range(nv):
         begin, end = np.sort(rng.integers(5, n, 2))
         external[begin:end, j] += rng.normal()
+        external[n // 2:, j] += rng.normal() * np.linspace(0.0, 1.0, n - n // 2)
         tau[rng.integers(n):, j] = rng.normal()
     return external, tau
 
@@ -70,8 +71,9 @@ def test_every_joint_type(kind):
     q, v, _ = random_state(model, 1)
     external, tau = pushes(np.random.default_rng(2), 30, model.nv)
     states = simulated(model, q, 0.2 * v, tau, external)
-    found = observed(model, q, 0.2 * v, states, tau, 100.0)
-    assert np.abs(found - filtered(external, 100.0)).max() < 5e-6
+    for gain in (100.0, 500.0):
+        found = observed(model, q, 0.2 * v, states, tau, gain)
+        assert np.abs(found - filtered(external, gain)).max() < 5e-6
 
 
 def test_a_ramp_stays_behind_by_its_known_share():
@@ -134,6 +136,31 @@ def test_friction_is_taken_off():
             x, u = x + h * mid, u + h * a
         found = observer.update(H, x, u, tau[k])
     assert np.abs(found - filtered(external, 50.0)[-1]).max() < 1e-5
+
+
+def test_friction_near_rest_is_uncertain_within_its_level():
+    """A joint that is held by friction shows any of it; in motion nothing is uncertain; the filter is the same."""
+    model = rbd.sample("two_link").with_(friction=[2.0, 1.0])
+    law, q, gain = rbd.joint_friction(model), np.array([0.3, 0.5]), 40.0
+    held = rbd.gravity_effort(model, q) - [1.9, -0.9]    # friction does the rest: nobody touches it
+    observer = rbd.MomentumObserver(model, gain, law)
+    observer.reset(q, [0.0, 0.0])
+    assert not observer.friction_uncertainty.any()
+    for k in range(1, 100):
+        external = observer.update(H, q, [0.0, 0.0], held)
+        through = 1.0 - np.exp(-gain * k * H)
+        np.testing.assert_allclose(observer.friction_uncertainty, np.array([2.0, 1.0]) * through, atol=1e-12)
+        np.testing.assert_allclose(external, np.array([1.9, -0.9]) * through, atol=1e-12)
+        assert rbd.touched_body(model, external, 0.01, observer.friction_uncertainty) is None
+    assert rbd.touched_body(model, external, 0.01) == model.joints[-1].child
+    assert rbd.touched_body(model, [0.0, 1.1], 0.1, observer.friction_uncertainty) == model.joints[-1].child
+    for _ in range(1000):
+        observer.update(H, q, [0.5, -0.5], held)
+    assert observer.friction_uncertainty.max() < 1e-12
+    plain = rbd.MomentumObserver(model, gain)
+    for _ in range(3):
+        plain.update(H, q, [0.0, 0.0], held)
+    assert not plain.friction_uncertainty.any()
 
 
 @pytest.mark.parametrize("way", ["springs", "motors"])

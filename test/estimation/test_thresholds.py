@@ -49,6 +49,40 @@ def test_delays_are_those_of_the_filter():
     assert np.isinf(delay[1, 0]) and delay[1, 1] == pytest.approx(-np.log(0.75) / 40.0)
 
 
+def sticking(law, level, n=60_000):
+    """A motion with rests, in which friction is anything within its level."""
+    t = 0.001 * np.arange(n)
+    phase = np.outer(t, [2.0, 3.0])
+    rests = np.abs(np.cos(phase)) < 0.3
+    v = np.where(rests, 0.0, np.cos(phase) - 0.3 * np.sign(np.cos(phase)))
+    a = np.where(rests, 0.0, -np.sin(phase) * [2.0, 3.0])
+    q = 0.001 * np.cumsum(v, axis=0)
+    friction = np.where(rests, level * np.sin(np.outer(t, [0.7, 0.9])), law.effort(v))
+    tau = rbd.inverse_dynamics(TWO, q, v, a) + friction + 0.02 * np.random.default_rng(0).normal(size=q.shape)
+    return rbd.Recording(t, q, v, tau=tau, joints=TWO.joint_names)
+
+
+def test_friction_near_rest_does_not_widen_them():
+    level = np.array([2.0, 1.0])
+    law = rbd.Friction(coulomb=level)
+    found = rbd.contact_thresholds(TWO, sticking(law, level), friction=law)
+    smooth = rbd.contact_thresholds(TWO, sticking(law, 0.0), friction=law)
+    assert (found.threshold < 0.15 * level).all() and (smooth.threshold < 0.15 * level).all()
+    np.testing.assert_allclose(found.covariance, found.covariance.T)
+    assert (np.linalg.eigvalsh(found.covariance) > 0.0).all()
+    assert (np.sqrt(np.diag(found.covariance)) > found.threshold / 10.0).all()    # all of it, friction included
+
+
+def test_joints_that_never_move_show_all_of_their_residual():
+    t = 0.01 * np.arange(6000)
+    q, zero = np.tile([0.3, 0.5], (len(t), 1)), np.zeros((len(t), 2))
+    tau = rbd.gravity_effort(TWO, q) + np.random.default_rng(0).normal(size=q.shape)
+    still = rbd.Recording(t, q, zero, tau=tau, joints=TWO.joint_names)
+    found = rbd.contact_thresholds(TWO, still, friction=rbd.Friction(coulomb=50.0))
+    np.testing.assert_allclose(found.threshold, rbd.contact_thresholds(TWO, still).threshold)
+    assert (found.threshold > 0.0).all()
+
+
 def test_gaps_and_holes_are_left_out():
     whole = recording(0, 60.0)
     t, q, tau = whole.t.copy(), whole.q.copy(), whole.tau.copy()

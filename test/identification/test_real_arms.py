@@ -85,6 +85,47 @@ def test_ur10e_friction_near_rest():
     assert np.linalg.norm(slow[1]) < 0.5 * np.linalg.norm(slow[0])
 
 
+@pytest.mark.skipif(not UR.is_dir(), reason="RBD_REAL_RECORDINGS has no dynamic_calibration")
+def test_ur10e_feels_every_push_and_nothing_else():
+    """Thresholds from motions without contact; held at rest it is pushed four and six times, as its currents show."""
+    model, read = ur10e()
+    found = rbd.identify(model, read(FIT, 635, 3510), validation=read(JUDGE, 700, 4200), gains=UR_GAINS)
+
+    def in_newton_metres(name, only_motion=False):
+        one = read(name)
+        rows = np.flatnonzero((np.abs(one.v) > 0.02).any(axis=1)) if only_motion else np.array([0, len(one.t) - 1])
+        one = one.part(slice(rows[0], rows[-1]))
+        return rbd.Recording(one.t, one.q, one.v, tau=one.tau * UR_GAINS, joints=model.joint_names)
+
+    free = [in_newton_metres(f"identification_data/ur-20_02_{name}.csv", only_motion=True) for name in (
+        "05-20sec_12harm", "05-20sec_8harm", "06-20sec_5harm", "06-20sec_10harm", "10-20sec_7harm", "10-30sec_12harm",
+        "12-40sec_12harm", "12-50sec_12harm", "19_14harm50sec", "19_15harm50sec")]
+    limits = rbd.contact_thresholds(found.model, free, gain=25.0, friction=found.friction)
+    print(limits)
+
+    def contacts(name):
+        """Begin (s) and bodies that were named, of each."""
+        one, events, before = in_newton_metres(name), [], None
+        observer = rbd.MomentumObserver(found.model, 25.0, found.friction)
+        observer.reset(one.q[0], one.v[0])
+        for k in range(1, len(one.t)):
+            external = observer.update(float(one.t[k] - one.t[k - 1]), one.q[k], one.v[k],
+                                       0.5 * (one.tau[k - 1] + one.tau[k]))
+            touched = rbd.touched_body(found.model, external, limits.threshold, observer.friction_uncertainty)
+            if touched and not before:
+                events.append((round(float(one.t[k] - one.t[0]), 2), {touched}))
+            elif touched:
+                events[-1][1].add(touched)
+            before = touched
+        print(name, events)
+        return events
+
+    pushed = [contacts(f"collision/ur-20_01_22-push_pose_{k}.csv") for k in (1, 2)]
+    assert [len(events) for events in pushed] == [4, 6]
+    for name in (JUDGE, *(f"validation_data/ur-20_01_17-p{k}.csv" for k in range(1, 11))):
+        assert not contacts(name)
+
+
 @pytest.mark.skipif(not TX.is_dir(), reason="RBD_REAL_RECORDINGS has no figaroh-plus")
 def test_tx40_with_its_coupled_wrist():
     """FIGAROH's own example, filtered below 20 Hz as it does, leaves 5.14 % of the efforts where |v| > 0.05 rad/s."""

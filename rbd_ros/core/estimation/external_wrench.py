@@ -106,16 +106,23 @@ def _solved(A: Array, effort: Array, basis: Array, root: Array, given: bool) -> 
     return wrench, covariance, Q @ Q.T, residual
 
 
-def touched_body(model: RobotModel, effort: ArrayLike, threshold: ArrayLike) -> str | None:
+def touched_body(model: RobotModel, effort: ArrayLike, threshold: ArrayLike,
+                 uncertainty: ArrayLike = 0.0) -> str | None:
     """The body beyond the last joint whose external effort exceeds its threshold: what the world touches, or a body
-    beyond it whose joint feels nothing of the contact; None if no effort does. effort, threshold: (nv,).
+    beyond it whose joint feels nothing of the contact; None if no effort does. effort, threshold (nv,). uncertainty
+    (nv,): `MomentumObserver.friction_uncertainty`, independent of what the threshold is for: their squares are added.
 
         >>> rbd.touched_body(rbd.sample("iiwa"), [5.0, 3.0, 0.0, 4.0, 0.1, 0.0, 0.0], 1.0)
         'link_4'
     """
-    inputs = states(model, rates={"effort": effort, "threshold": np.broadcast_to(
-        np.asarray(threshold, dtype=np.float64), model.nv)})
-    above = np.abs(inputs.arrays[0]) > inputs.arrays[1]
+    try:
+        limits = {name: np.broadcast_to(np.asarray(value, dtype=np.float64), model.nv)
+                  for name, value in (("threshold", threshold), ("uncertainty", uncertainty))}
+    except (TypeError, ValueError):
+        raise RbdError(f"threshold, uncertainty: expected a number or {model.nv} each, got {shown(threshold)}, "
+                       f"{shown(uncertainty)}") from None
+    found, level, more = states(model, rates={"effort": effort, **limits}).arrays
+    above = np.abs(found) > np.hypot(level, more)
     for joint in reversed(model.joints):
         if above[joint.idx_v:joint.idx_v + joint.nv].any():
             return joint.child

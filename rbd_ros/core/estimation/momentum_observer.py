@@ -4,6 +4,9 @@
 that mean through the filter K/(s + K), integrated exactly: for external efforts that are constant within each step
 nothing is lost at any K h, and behind a ramp it stays by K h²/12 times its slope less than the filter does. The rate
 of p is integrated by Simpson's rule; the state in the middle of a step is that of a constant acceleration.
+
+Coulomb friction g of a joint that sticks may be anything from −g to g, where the law has `g tanh(v/s)`. What it leaves
+open, `g (1 − tanh²(v/s))`, through the same filter, is about the most that sticking adds to the residual.
 """
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ from numpy.typing import ArrayLike
 from ..compiled.assign import assign
 from ..compiled.door import where_suited
 from ..compiled.entry import quick_entry
-from ..dynamics.friction import Friction, fitting, friction_law, friction_load_share, friction_unloaded
+from ..dynamics.friction import (
+    Friction, fitting, friction_law, friction_level, friction_load_share, friction_unloaded,
+)
 from ..dynamics.momentum import SIZE, momentum_recursion
 from ..errors import RbdError, shown
 from ..model.block import all_finite, node_count, rates_valid, size_v
@@ -29,9 +34,11 @@ from ..model.state import not_a_model, shaped
 
 LAW = len(fields(Friction))
 LONGEST = 1.0    # s: longer steps are gaps, after which nothing is known
-MOMENTUM, RATE, VELOCITY, RESIDUAL, ROWS = range(5)    # rows of an observer's memory: the last state's, and r
+# rows of an observer's memory: the last state's, r, and how much of r friction near rest may be
+MOMENTUM, RATE, VELOCITY, RESIDUAL, UNCERTAINTY, ROWS = range(6)
 # rows of its scratch
-MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, NEW_RESIDUAL, STEP, SCRATCH = range(8)
+(MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, NEW_RESIDUAL, NEW_UNCERTAINTY, STEP,
+ SCRATCH) = range(9)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
@@ -55,22 +62,27 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
     for i in range(size_v(B)):
         scratch[NEW_MOMENTUM, i] += rotors[i]
         scratch[NEW_RESIDUAL, i] = 0.0
+        scratch[NEW_UNCERTAINTY, i] = 0.0
         if h > 0.0:
             mean = (memory[RATE, i] + 4.0 * scratch[MIDDLE_RATE, i] + scratch[NEW_RATE, i]) / 6.0
             effort = tau[i]
+            share = 1.0 - math.exp(-gain[i] * h)
             if law.shape[1] > 0:
                 x = (law[0, i], law[1, i], law[2, i], law[3, i], law[4, i], law[5, i], law[6, i], law[7, i])
                 u = scratch[MIDDLE_VELOCITY, i]
                 effort = friction_unloaded(friction_load_share(x, u), effort - friction_law(x, u))
+                open_part = (friction_level(x, u) + x[7] * abs(effort)) * (1.0 - math.tanh(u / x[4]) ** 2)
+                scratch[NEW_UNCERTAINTY, i] = memory[UNCERTAINTY, i] + share * (open_part - memory[UNCERTAINTY, i])
             external = (scratch[NEW_MOMENTUM, i] - memory[MOMENTUM, i]) / h - mean - effort
-            old = memory[RESIDUAL, i]
-            scratch[NEW_RESIDUAL, i] = old + (1.0 - math.exp(-gain[i] * h)) * (external - old)
-    if not (all_finite(scratch[NEW_MOMENTUM]) and all_finite(scratch[NEW_RATE]) and all_finite(scratch[NEW_RESIDUAL])):
+            scratch[NEW_RESIDUAL, i] = memory[RESIDUAL, i] + share * (external - memory[RESIDUAL, i])
+    if not (all_finite(scratch[NEW_MOMENTUM]) and all_finite(scratch[NEW_RATE]) and all_finite(scratch[NEW_RESIDUAL])
+            and all_finite(scratch[NEW_UNCERTAINTY])):
         return False
     assign(memory[MOMENTUM], scratch[NEW_MOMENTUM])
     assign(memory[RATE], scratch[NEW_RATE])
     assign(memory[VELOCITY], v)
     assign(memory[RESIDUAL], scratch[NEW_RESIDUAL])
+    assign(memory[UNCERTAINTY], scratch[NEW_UNCERTAINTY])
     assign(last, q)
     return True
 
@@ -113,6 +125,13 @@ class MomentumObserver:
     def external_effort(self) -> Array:
         """The last estimate (nv,), N m or N; zero before the first update."""
         return self._memory[RESIDUAL].copy()
+
+    @property
+    def friction_uncertainty(self) -> Array:
+        """How much of the last estimate friction of joints near rest may be (nv,), N m or N; zero for joints in motion,
+        and without a law of friction.
+        """
+        return self._memory[UNCERTAINTY].copy()
 
     def reset(self, q: ArrayLike, v: ArrayLike, *, motor_velocity: ArrayLike | None = None) -> None:
         """Forget the past: the next step begins at this state, with an estimate of zero."""

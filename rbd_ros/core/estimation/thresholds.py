@@ -1,12 +1,14 @@
 """Thresholds of external efforts from motions without contact, for a rate of false alarms.
 
 What counts is the largest residual in a window, not a single sample: maxima of windows follow Gumbel's law, whose tail
-gives the threshold that is passed as often as is allowed (Gumbel 1958).
+gives the threshold that is passed as often as is allowed (Gumbel 1958). What friction near rest may be is taken
+off: it counts while it lasts (`touched_body`), so that thresholds are as low as joints in motion allow.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,12 +30,15 @@ EULER = 0.5772156649015329
 
 @dataclass(frozen=True, eq=False)
 class ContactThresholds:
-    """threshold (nv,), N m or N; largest (nv,): residual of the recordings; speed (nv,): the largest of the recordings,
-    rad/s or m/s, above which nothing was shown; seconds: of the recordings; gain: of the observer, 1/s.
+    """threshold (nv,), N m or N, for `touched_body` with `MomentumObserver.friction_uncertainty`; largest (nv,): of the
+    residual in the recordings, less this uncertainty; covariance (nv, nv): of the residual, for `external_wrench`;
+    speed (nv,): the largest of the recordings, rad/s or m/s, above which nothing was shown; seconds: of the recordings;
+    gain: of the observer, 1/s.
     """
 
     threshold: Array
     largest: Array
+    covariance: Array
     speed: Array
     seconds: float
     gain: float
@@ -66,36 +71,57 @@ def contact_thresholds(model: RobotModel, recordings: Recording | Sequence[Recor
     each = list(recordings) if isinstance(recordings, Sequence) else [recordings]
     if not each or not all(isinstance(recording, Recording) for recording in each):
         raise RbdError(f"recordings: expected rbd.Recording, or several, got {shown(recordings)}")
-    maxima, largest, speed, seconds = [], np.zeros(model.nv), np.zeros(model.nv), 0.0
-    for recording in each:
-        for t, residual, v in _residuals(model, recording, positive(gain, "gain", "rate"), friction):
-            seconds += t[-1] - t[0]
-            largest, speed = np.maximum(largest, np.abs(residual).max(axis=0)), np.maximum(speed, np.abs(v).max(axis=0))
-            window = np.floor((t - t[0]) / WINDOW).astype(int)
-            maxima += [np.abs(residual[window == k]).max(axis=0) for k in range(window[-1])]
-    if len(maxima) < FEWEST:
-        raise RbdError(f"recordings: {len(maxima) * WINDOW:g} s of motion without gaps, expected at least "
+    stretches = [stretch for recording in each
+                 for stretch in _residuals(model, recording, positive(gain, "gain", "rate"), friction)]
+    windows = [part for stretch in stretches for part in _windows(stretch)]
+    if len(windows) < FEWEST:
+        raise RbdError(f"recordings: {len(windows) * WINDOW:g} s of motion without gaps, expected at least "
                        f"{FEWEST * WINDOW:g} s")
-    scale = np.std(maxima, axis=0) * np.sqrt(6.0) / np.pi
-    location = np.mean(maxima, axis=0) - EULER * scale
-    allowed = rate * WINDOW / 3600.0 / model.nv    # share of the windows of a joint with an alarm
-    level = location - scale * np.log(-np.log1p(-min(allowed, 0.5)))
-    return ContactThresholds(np.maximum(level, largest), largest, speed, seconds, float(gain))
+    beyond = np.sqrt([np.maximum(part.residual**2 - part.uncertainty**2, 0.0).max(axis=0) for part in windows])
+    whole = np.array([np.abs(part.residual).max(axis=0) for part in windows])
+    allowed = min(rate * WINDOW / 3600.0 / model.nv, 0.5)    # share of the windows of a joint with an alarm
+    level, largest = np.zeros((2, model.nv))
+    for j in range(model.nv):
+        moving = beyond[:, j] > 0.0    # a joint that sticks all the time shows nothing but friction
+        maxima = beyond[moving, j] if moving.sum() >= FEWEST else whole[:, j]
+        scale = np.std(maxima) * np.sqrt(6.0) / np.pi
+        level[j] = np.mean(maxima) - EULER * scale - scale * np.log(-np.log1p(-allowed))
+        largest[j] = maxima.max()
+    residual = np.concatenate([stretch.residual for stretch in stretches])
+    return ContactThresholds(np.maximum(level, largest), largest, residual.T @ residual / len(residual),
+                             np.max([np.abs(stretch.v).max(axis=0) for stretch in stretches], axis=0),
+                             float(sum(stretch.t[-1] - stretch.t[0] for stretch in stretches)), float(gain))
 
 
-def _residuals(model: RobotModel, recording: Recording, gain: float,
-               friction: Friction | None) -> list[tuple[Array, Array, Array]]:
-    """Times, residuals and velocities of each stretch without gaps, settled."""
+class _Stretch(NamedTuple):
+    """Times (N,) of a recording without gaps; residual, what of it friction near rest may be, velocities (N, nv)."""
+
+    t: Array
+    residual: Array
+    uncertainty: Array
+    v: Array
+
+
+def _windows(stretch: _Stretch) -> list[_Stretch]:
+    """Its whole windows."""
+    window = np.floor((stretch.t - stretch.t[0]) / WINDOW).astype(int)
+    return [_Stretch(*(x[window == k] for x in stretch)) for k in range(window[-1])]
+
+
+def _residuals(model: RobotModel, recording: Recording, gain: float, friction: Friction | None) -> list[_Stretch]:
+    """Of each stretch without gaps, settled."""
     clean, _, parts, _ = stretches(model, recording)
     observer = MomentumObserver(model, gain, friction)
-    found: list[tuple[Array, Array, Array]] = []
+    found: list[_Stretch] = []
     for part in parts:
         t, q, tau = clean.t[part], clean.q[part], clean.tau[part]
         v = np.gradient(q, t, axis=0) if clean.v is None else clean.v[part]
         observer.reset(q[0], v[0])
-        residual = np.array([observer.update(float(t[i] - t[i - 1]), q[i], v[i], 0.5 * (tau[i - 1] + tau[i]))
-                             for i in range(1, len(t))])
-        settled = t[1:] - t[0] >= SETTLING / gain
+        residual, uncertainty = np.zeros((2, len(t), model.nv))
+        for i in range(1, len(t)):
+            residual[i] = observer.update(float(t[i] - t[i - 1]), q[i], v[i], 0.5 * (tau[i - 1] + tau[i]))
+            uncertainty[i] = observer.friction_uncertainty
+        settled = t - t[0] >= SETTLING / gain
         if settled.sum() > 1:
-            found.append((t[1:][settled], residual[settled], v[1:][settled]))
+            found.append(_Stretch(t[settled], residual[settled], uncertainty[settled], v[settled]))
     return found

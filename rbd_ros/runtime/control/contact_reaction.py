@@ -274,7 +274,7 @@ class ContactReaction:
         if now < self._settles_until:
             self._detector.restart(time_ns)
             return None
-        return self._detector.update(time_ns, q, self.external)
+        return self._detector.update(time_ns, q, self.external, self._observer.friction_uncertainty)
 
     def _known(self, now: float, q: Array) -> Array | float:
         """Effort (nv,) of the external wrenches in use."""
@@ -340,6 +340,6 @@ class ContactReaction:
         observer, q = MomentumObserver(model, 1.0, self._friction), model.neutral()
         for _ in range(2):
             observer.update(0.01, q, zero, zero)
-        contact = ContactDetector(model, zero + 1.0, 0.0).update(1, q, zero + 2.0)
+        contact = ContactDetector(model, zero + 1.0, 0.0).update(1, q, zero + 2.0, zero)
         if contact is not None:
             wrench_and_point(model, contact)

@@ -42,7 +42,8 @@ class ObserverSettings:
                             "faster and noisier.", lower=0.1, upper=1e4)
     max_interval: float = parameter(0.1, "Longest interval between two states, s; after a longer one the observer "
                                     "begins anew.", lower=1e-4, upper=1.0)
-    threshold: Array = parameter((0.0,), "External effort above which a joint feels a contact, N m or N; 0: never.",
+    threshold: Array = parameter((0.0,), "External effort above which a joint in motion feels a contact, N m or N; "
+                                 "near rest, where friction may be anything within its level, more; 0: never.",
                                  lower=0.0)
     release: float = parameter(0.3, "Time for which all external efforts must be below 0.7 of their thresholds until a "
                                "contact has ended, s.", lower=0.0, upper=60.0)
@@ -133,7 +134,7 @@ class ContactObserver:
             external = self._observer.update(interval, state.q, state.v, applied)
             wrench = external_wrench(self.model, state.q, external, self.body).wrench
             touched = self._detector.body
-            change = self._detector.update(stamp_ns, state.q, external)
+            change = self._detector.update(stamp_ns, state.q, external, self._observer.friction_uncertainty)
         except RbdError as error:    # efforts that overflow
             self._last = None
             return self.rejections.add(Rejected("non_finite", str(error)))

@@ -12,6 +12,7 @@ from ...core.model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 ENDING = 0.7    # of the thresholds, below which all efforts must remain for the end of a contact
+NEVER = 1e300   # N m or N
 
 
 class Contact(NamedTuple):
@@ -52,8 +53,7 @@ class ContactDetector:
 
     def __init__(self, model: RobotModel, threshold: Array, release: float) -> None:
         self._model, self._release_ns = model, round(release * 1e9)
-        self.threshold = np.where(threshold > 0.0, threshold, np.finfo(np.float64).max)
-        self._ends = ENDING * self.threshold
+        self.threshold = np.where(threshold > 0.0, threshold, NEVER)
         self.body: str | None = None    # the touched link
         self._large_ns = 0              # stamp of the last effort that is not small
 
@@ -61,18 +61,18 @@ class ContactDetector:
         """The efforts before this state are unknown: a contact goes on."""
         self._large_ns = time_ns
 
-    def update(self, time_ns: int, q: Array, external: Array) -> Contact | None:
-        """What changed at this state; None for nothing."""
-        size = np.abs(external)
-        above = bool((size > self.threshold).any())
+    def update(self, time_ns: int, q: Array, external: Array, uncertainty: Array) -> Contact | None:
+        """What changed at this state; None for nothing. uncertainty (nv,): `MomentumObserver.friction_uncertainty`."""
+        size, limit = np.abs(external), np.hypot(self.threshold, uncertainty)
+        above = bool((size > limit).any())
         if not above and self.body is None:
             return None
-        if (size > self._ends).any():
+        if (size > ENDING * limit).any():
             self._large_ns = time_ns
         elif self.body is not None and not 0 <= time_ns - self._large_ns < self._release_ns:
             left, self.body = self.body, None
             return Contact(time_ns, False, False, left, q, external)
-        body = touched_body(self._model, external, self.threshold) if above else None
+        body = touched_body(self._model, external, self.threshold, uncertainty) if above else None
         if body is None or (self.body is not None
                             and self._model.body_index(body) <= self._model.body_index(self.body)):
             return None
