@@ -96,6 +96,16 @@ def test_a_wrong_mass_is_doubted(small):
     assert any("is the mass of the load right?" in finding for finding in found.findings)
 
 
+def test_an_absurd_row_is_left_out(small):
+    """As the last one of a file that was cut off."""
+    gains, load, unloaded, loaded = small
+    q = loaded.q.copy()
+    q[-1, 0] = 2e282
+    found = rbd.drive_gains(TWO, unloaded, rbd.Recording(loaded.t, q, tau=loaded.tau), "tip", load)
+    np.testing.assert_allclose(found.gains, gains, rtol=0.01)
+    assert any(finding.startswith("loaded: 1 of") for finding in found.findings)
+
+
 def test_another_scale_with_the_load_shows_by_the_friction(case):
     """The last joint carries almost nothing without the load: only friction ties the scales of the recordings."""
     _, load, unloaded, loaded = case

@@ -31,7 +31,7 @@ from .effort_checks import HIGH, LOW, check_efforts
 from .effort_factor import correlated
 from .linear_fit import FINEST, LinearFit, Rows, linear_fit
 from .recorded.recording import Recording
-from .recorded.signals import REST, decimation, prepare
+from .recorded.signals import LARGEST, REST, decimation, prepare
 from .regressor_columns import columns_of, parameters_of
 from .stacking import Equations
 from .transmission import CoupledMotors
@@ -158,7 +158,7 @@ def _require_motion(recording: Recording, equations: Equations) -> None:
     """`RbdError` if positions go back and forth from row to row: mixed rows, or noise."""
     ordered = recording.in_order_of(equations.model)[0]
     order = np.argsort(ordered.t, kind="stable")
-    good: NDArray[np.bool_] = np.all(np.isfinite(ordered.q), axis=1)[order]
+    good: NDArray[np.bool_] = np.all(np.abs(ordered.q) < LARGEST, axis=1)[order]
     way = np.sum(np.abs(np.diff(ordered.q[order[good]], axis=0)), axis=0)
     pieces = equations.prepared.pieces
     smooth = np.sum([np.abs(piece.v).sum(axis=0) / piece.rate for piece in pieces], axis=0)
