@@ -18,6 +18,7 @@ WAITING = ("cli", "cosimulation", "nodes", "parameters", "test_kernel_cache", "t
 THOROUGH = (
     "actuation/test_directional_elastic.py", "actuation/test_motor_reference.py::test_efforts_of_the_links", "batch/",
     "cli/test_demo.py::test_a_rehearsal", "cli/test_demo_elastic", "cli/test_demo_identify", "cli/test_demo_lift",
+    "cli/test_identify_command.py::test_the_error_to_expect",
     "cli/test_sweep.py::test_a_sweep_that_is_killed", "contact/test_compliant.py", "contact/test_contact_page",
     "contact/test_contact_rows.py", "control/test_steady_cycle.py", "control/test_steady_flatness.py",
     "control/test_walk.py",

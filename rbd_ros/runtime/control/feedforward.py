@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +16,7 @@ from ...core.motion.trajectory import Reference
 from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.references import ReferenceInput
-from ..inputs.rejections import TAKEN, Rejected, Verdict
-from ..inputs.trajectory_points import Point, PointTable
+from ..inputs.rejections import Rejected, Verdict
 from ..parameters import Table, setting, taken, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
@@ -27,7 +25,7 @@ from ..world.moving_base import MovingBase, floating
 from ..world.odometry import ODOMETRY, ODOMETRY_TIMEOUT, Odometry, OdometryInput
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
 from .contact_reaction import ContactReaction, ContactSettings
-from .following import NO_LOCK, FollowingController, FollowingLaws, FollowingSettings, following_table
+from .following import FollowingController, FollowingLaws, FollowingSettings, following_table
 from .tracking_law import TrackingLaw, TrackingLawSettings
 from .torque_settings import TorqueSettings
 
@@ -231,18 +229,12 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def reacts(self) -> bool:
         return self.contacts.state != "watching"
 
-    def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: PointTable | Sequence[Point],
-                      lock: AbstractContextManager[Any] = NO_LOCK) -> Verdict:
-        with lock:
-            if self.contacts.yields and not len(points):
-                self.contacts.drop("a stop was sent")
-                return TAKEN
-        return super().on_trajectory(now, stamp_ns, names, points, lock)
-
-    def _refuses_trajectory(self, stamp_ns: int) -> Rejected | None:
-        if self.contacts.yields:
+    def _refuses_trajectory(self, stamp_ns: int, empty: bool) -> Rejected | None:
+        if self.contacts.yields and not empty:
             return Rejected("bad_trajectory", "the robot yields to a contact: send it again when that has ended")
-        return super()._refuses_trajectory(stamp_ns)
+        if self.contacts.yields:
+            self.contacts.drop("a stop was sent")
+        return super()._refuses_trajectory(stamp_ns, empty)
 
     def hold_gains(self, laws: FeedforwardLaws) -> HoldGains | None:
         gains = super().hold_gains(laws)

@@ -218,7 +218,7 @@ class FollowingController(TorqueController[F], Generic[F]):
         """
         for _ in range(TRIES):
             with lock:
-                refused = self._refuses_trajectory(stamp_ns)
+                refused = self._refuses_trajectory(stamp_ns, len(points) == 0)
                 before, state_ns = self.reference.without_later(), self.state.time_ns
                 measured = self.state.q if self.state.age(now) < self.state.timeout else None
             offer: Offer | Rejected
@@ -240,7 +240,7 @@ class FollowingController(TorqueController[F], Generic[F]):
             return self.rejections.add(Rejected(
                 "bad_trajectory", f"what it starts from changed {TRIES} times while it was checked: send it again"))
 
-    def _refuses_trajectory(self, stamp_ns: int) -> Rejected | None:
+    def _refuses_trajectory(self, stamp_ns: int, empty: bool) -> Rejected | None:
         if self.safety.latched:
             return Rejected("bad_trajectory", "no trajectory is accepted during an emergency stop: call ~/reset first")
         if stamp_ns and self.state.unstamped:
