@@ -231,14 +231,25 @@ def test_an_unknown_load_is_a_contact_without_end():
     assert fastest[1] < 1.2 * fastest[0] + 0.1, fastest
 
 
-def test_a_gap_of_states_ends_no_contact():
+@pytest.mark.usefixtures("way")
+def test_what_still_touches_after_a_gap_is_yielded_to_anew():
+    """Also if a stream of references goes on meanwhile."""
     rig = touched_rig("yield")
+    names, zero = rig.case.model.joint_names, np.zeros(7)
+
+    def stream():
+        assert rig.controller.on_reference(rig.now, 0, names, place, zero)
+
+    place = rig.plant.q.copy()
+    run(rig, 0.8, stream)
     push(rig, [60.0, 36.0, 0.0])
-    until_touched(rig)
-    run(rig, 0.1)
-    rig.blind_until = rig.now + 0.5
-    run(rig, 0.52)
-    assert rig.controller.contacts.body is not None and rig.controller.safety.mode == "waiting"
+    run(rig, 0.3, stream)
+    assert rig.controller.contacts.yields
+    rig.blind_until = rig.now + 0.3
+    run(rig, 0.32, stream)
+    assert not rig.controller.contacts.yields
+    run(rig, 0.3, stream)
+    assert rig.controller.contacts.yields and rig.controller.contacts.body
 
 
 @pytest.mark.parametrize("gap", [0.03, 0.06, 0.08, 0.12])

@@ -129,6 +129,14 @@ class ContactReaction:
         self._detector.body, self._seen_at = None, math.inf
         self._watch()
 
+    def lose(self) -> None:
+        """The joint states have ceased: what acts until the next one is not what answered the last one. What touches
+        the robot then is a contact anew.
+        """
+        self.forget()
+        self._detector.body = None
+        self.drop("joint states ceased")
+
     def _watch(self) -> None:
         self.state, self._interrupted, self._following = "watching", None, None
 

@@ -212,9 +212,8 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
 
     def watchdog(self, now: float) -> Command | None:
         command = super().watchdog(now)
-        if command is not None:    # what acts until the next state is not what answered the last one
-            self.contacts.forget()
-            self.contacts.drop("joint states ceased")
+        if command is not None:
+            self.contacts.lose()
         return command
 
     def halt(self, now: float) -> None:
