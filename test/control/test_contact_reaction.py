@@ -117,26 +117,6 @@ def test_it_yields_and_goes_on(force):
     assert fastest < 2.5 and rig.controller.report()["not_following"] == 0
 
 
-@pytest.mark.usefixtures("way")
-def test_an_emergency_stop_while_it_yields_holds_it():
-    rig = touched_rig("yield")
-    move(rig)
-    run(rig, 0.6)
-    push(rig, [60.0, 36.0, 0.0])
-    until_touched(rig)
-    run(rig, 0.2)
-    push(rig, None)
-    rig.controller.safety.stop()
-    run(rig, 0.5)
-    place = rig.plant.q.copy()
-    run(rig, 2.0)
-    assert not rig.controller.contacts.yields and rig.controller.safety.mode == "stopped"
-    assert np.abs(rig.plant.q - place).max() < 0.03 and np.abs(rig.plant.v).max() < 0.01
-    rig.controller.reset(rig.now)
-    run(rig, 2.0)
-    assert np.abs(rig.plant.q - place).max() < 0.05    # it does not go on
-
-
 def yielding(**changed):
     """A rig whose arm has been pushed for 0.2 s in motion, and is pushed no more."""
     rig = touched_rig("yield", **changed)
@@ -148,6 +128,20 @@ def yielding(**changed):
     push(rig, None)
     assert rig.controller.contacts.yields
     return rig
+
+
+@pytest.mark.usefixtures("way")
+def test_an_emergency_stop_while_it_yields_holds_it():
+    rig = yielding()
+    rig.controller.safety.stop()
+    run(rig, 0.5)
+    place = rig.plant.q.copy()
+    run(rig, 2.0)
+    assert not rig.controller.contacts.yields and rig.controller.safety.mode == "stopped"
+    assert np.abs(rig.plant.q - place).max() < 0.03 and np.abs(rig.plant.v).max() < 0.01
+    rig.controller.reset(rig.now)
+    run(rig, 2.0)
+    assert np.abs(rig.plant.q - place).max() < 0.05    # it does not go on
 
 
 def stays(rig, settling=1.5):
@@ -175,10 +169,11 @@ def test_what_ends_yielding_for_good():
         assert np.abs(rig.plant.q - rig.goal).max() > 0.05
 
 
-def test_parameters_that_have_nothing_to_do_with_it_change_nothing():
-    rig = yielding()
+@pytest.mark.parametrize("payload", [{}, {"payload.body": "link_7", "payload.mass": 0.1}])
+def test_parameters_that_have_nothing_to_do_with_it_change_nothing(payload):
+    rig = yielding(**payload)
     rig.controller.apply(rig.case.settings(**{"contact.reaction": "yield", "contact.threshold": THRESHOLD,
-                                              "gains.kd": [25.0]}))
+                                              "gains.kd": [25.0], **payload}))
     assert rig.controller.contacts.yields and rig.controller.contacts.body
 
 

@@ -112,7 +112,8 @@ class ContactReaction:
         same_friction = friction is self._friction or (
             friction is not None and self._friction is not None
             and np.array_equal(friction.packed, self._friction.packed))
-        if not (settings.same_as(self.settings) and model is self._model and same_friction):
+        same_model = np.array_equal(model._block, self._model._block)    # a new object for the same payload
+        if not (settings.same_as(self.settings) and same_model and same_friction):
             self.drop("other parameters")
             self._configure(settings, model, friction)
             self.warm_up()
@@ -232,7 +233,7 @@ class ContactReaction:
     def observe(self, now: float) -> None:
         """Look at the state that was answered."""
         controller, state = self._controller, self._controller.state
-        if not self.watches:
+        if self._observer is None:
             return
         share = controller.safety.modes.share
         if share < self._share - STEP:
@@ -247,7 +248,7 @@ class ContactReaction:
         if self.state == "retracting" and not controller.safety.latched:
             reference = controller.reference.sample(now, state.time_ns)
             opposes = self.external * (0.0 if reference is None else reference.v) < 0.0
-            if (opposes & (np.abs(self.external) > self._detector.threshold)).any():
+            if (opposes & (np.abs(self.external) > self._detector.limit(self._observer.friction_uncertainty))).any():
                 self._stop("something opposes the way back")
 
     def _observed(self, now: float, time_ns: int, q: Array, v: Array, sent: Array | None, measured: Array | None

@@ -57,13 +57,19 @@ class ContactDetector:
         self.body: str | None = None    # the touched link
         self._large_ns = 0              # stamp of the last effort that is not small
 
+    def limit(self, uncertainty: Array) -> Array:
+        """Effort (nv,) above which a joint feels a contact. uncertainty (nv,): `MomentumObserver.friction_uncertainty`.
+        """
+        limit: Array = np.hypot(self.threshold, uncertainty)
+        return limit
+
     def restart(self, time_ns: int) -> None:
         """The efforts before this state are unknown: a contact goes on."""
         self._large_ns = time_ns
 
     def update(self, time_ns: int, q: Array, external: Array, uncertainty: Array) -> Contact | None:
-        """What changed at this state; None for nothing. uncertainty (nv,): `MomentumObserver.friction_uncertainty`."""
-        size, limit = np.abs(external), np.hypot(self.threshold, uncertainty)
+        """What changed at this state; None for nothing. uncertainty (nv,): as of `limit`."""
+        size, limit = np.abs(external), self.limit(uncertainty)
         above = bool((size > limit).any())
         if not above and self.body is None:
             return None
