@@ -329,11 +329,11 @@ def test_annotator_fills_trajectories_on_their_way(launch, arguments, before, af
 def test_observer_shows_what_the_world_does(launch):
     from sensor_msgs.msg import JointState
 
-    from rbd_interfaces.msg import JointEffort
+    from rbd_interfaces.msg import ExternalEffort
 
     observer = launch("observer.launch.py", "namespace:=arm", "robot_description:=/robot_description")
     observer.describe("/robot_description", URDF)
-    received = observer.listen(JointEffort, "/arm/observer/external_effort")
+    received = observer.listen(ExternalEffort, "/arm/observer/external_effort")
     states = observer.node.create_publisher(JointState, "/arm/joint_states", 10)
     observer.wait_for_active("/arm/observer")
     stamps = itertools.count(1)

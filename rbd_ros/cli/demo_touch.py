@@ -45,8 +45,7 @@ PUSHED, LASTS = 0.9, 0.8   # s from the beginning of a motion, and s of the push
 BODY = "link_7"
 LOAD = Inertia(3.0, np.array([0.02, -0.01, 0.12]), 0.01 * np.eye(3))
 WEIGHING = 4.0             # s of motion with the unknown load
-SLOWEST = 0.03             # rad/s: samples with slower joints do not count for the load
-EVERY = 10                 # states between samples of the load, and of the plot
+EVERY = 10                 # states between samples of the plot
 
 
 @dataclass
@@ -202,14 +201,10 @@ def estimated(model: RobotModel, rows: dict[str, Array]) -> Array:
 
 
 def weighed(model: RobotModel, rows: dict[str, Array]) -> Inertia:
-    """The load on `BODY`, from samples of a motion with it in which every joint moves."""
+    """The load on `BODY`, from the states and efforts of a motion with it."""
     estimator = PayloadEstimator(model, BODY, joint_friction(model, 0.01))
-    kernel = np.hanning(41) / np.hanning(41).sum()
-    smooth = {name: np.column_stack([np.convolve(x, kernel, "same") for x in rows[name].T]) for name in ("v", "tau")}
-    a = np.gradient(smooth["v"], STEP, axis=0)
-    for k in range(50, len(rows["t"]) - 50, EVERY):
-        stands = bool(np.abs(smooth["v"][k]).min() < SLOWEST)    # a joint whose friction may be anything
-        estimator.update(rows["t"][k], rows["q"][k], smooth["v"][k], a[k], smooth["tau"][k], contact=stands)
+    for k in range(1, len(rows["t"])):
+        estimator.update(rows["t"][k], rows["q"][k], rows["v"][k], None, rows["tau"][k - 1])
     return estimator.load
 
 

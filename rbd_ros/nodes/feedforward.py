@@ -23,10 +23,9 @@ from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardControll
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.control.loop_rate import Transit
 from ..runtime.steady.steady_tracking import TrackingCycle
-from .base.following_node import FollowingNode
+from .base.following_node import FOLLOWING_NODE_TABLE, FollowingNode
 from .base.rclpy_inside import take
 from .base.spin import run
-from .base.torque_node import TORQUE_NODE_TABLE
 from .loop.joint_state_inputs import Shortcut
 from .loop.steady_answers import SteadyAnswers
 from .outputs.contact_changes import ContactOutput
@@ -40,7 +39,7 @@ class FeedforwardNode(FollowingNode):
 
     controller: FeedforwardController
     logic, make_settings = FEEDFORWARD_TABLE, staticmethod(FeedforwardSettings.from_values)
-    table = (*TORQUE_NODE_TABLE, *logic)
+    table = (*FOLLOWING_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
         super().__init__("feedforward")

@@ -35,11 +35,10 @@ from ..runtime.control.quick_flatness import QuickFlatness
 from ..runtime.steady.steady_flatness import FlatnessCycle
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.joint_state_bytes import Fields
-from .base.following_node import FollowingNode
+from .base.following_node import FOLLOWING_NODE_TABLE, FollowingNode
 from .loop.joint_state_inputs import Info, JointStateInputs, Shortcut
 from .loop.steady_answers import InTurn, QuickAnswers, QuickMotorStates, SteadyAnswers
 from .base.spin import run
-from .base.torque_node import TORQUE_NODE_TABLE
 from .outputs.efforts import EffortOutput, EffortRateOutput
 from .outputs.motors import MotorEffortOutput, MotorReferenceOutput
 from .outputs.output import Output
@@ -49,7 +48,7 @@ class FlatnessNode(FollowingNode):
     """Creates the controller of rigid or elastic joints, and its outputs."""
 
     logic = FLATNESS_TABLE
-    table = (*TORQUE_NODE_TABLE, *logic)
+    table = (*FOLLOWING_NODE_TABLE, *logic)
     controller: FlatnessController
 
     def __init__(self) -> None:

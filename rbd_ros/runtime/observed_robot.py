@@ -27,7 +27,8 @@ class Observation:
     """q (nq,): last position, None before the first. measured, commanded (nv,): torques, NaN if unknown. lost: why q
     and measured are outdated, "" if current; silent: likewise for mode, latencies (µs), rejections and commanded.
     braked: whether a simulated robot reports engaged brakes. reference (nq,): desired position of the node, None if
-    unknown; derived from the messages since the start of the view, validated as in the node.
+    unknown; derived from the messages since the start of the view, validated as in the node. pushed: a link and the
+    external force on it (3,), N, in its axes, None if unknown; touched: the link at which the node feels a contact, "".
     """
 
     q: Array | None
@@ -42,6 +43,8 @@ class Observation:
     silent: str
     braked: bool = False
     reference: Array | None = None
+    pushed: tuple[str, Array] | None = None
+    touched: str = ""
 
 
 @dataclass(eq=False)
@@ -63,6 +66,8 @@ class ObservedRobot:
     _values: dict[str, str] = field(default_factory=dict)
     _braked: bool = False
     _brakes_at: float = -math.inf
+    _pushed: tuple[str, Array] | None = None
+    _pushed_at: float = -math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -109,6 +114,12 @@ class ObservedRobot:
         with self._lock:
             self._commanded, self._command_at = commanded, now
 
+    def on_force(self, now: float, body: str, force: Sequence[float]) -> None:
+        """Take an external force on a link."""
+        if body in self.model.body_names and np.isfinite(force).all():
+            with self._lock:
+                self._pushed, self._pushed_at = (body, np.array(force, dtype=np.float64)), now
+
     def on_report(self, now: float, name: str, message: str, values: Mapping[str, str]) -> None:
         """Take a status of `/diagnostics` of the node or of its simulated robot; others are ignored."""
         with self._lock:
@@ -136,7 +147,8 @@ class ObservedRobot:
                 self._q, none if lost else self._measured, none if now - self._command_at > LOST else self._commanded,
                 values.get("mode", ""), "" if silent else self._status, _number(values.get("rate_hz")),
                 (_number(values.get(LATENCIES[0])), _number(values.get(LATENCIES[1]))), rejections, lost, silent,
-                self._braked and now - self._brakes_at <= SILENT, None if reference is None else reference.q)
+                self._braked and now - self._brakes_at <= SILENT, None if reference is None else reference.q,
+                self._pushed if now - self._pushed_at <= LOST else None, values.get("touched", ""))
 
 
 def _missing(what: str, age: float, longest: float) -> str:

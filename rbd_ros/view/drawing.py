@@ -16,6 +16,8 @@ from .geometry.shapes import Colour, Shape
 
 TIE = {"loop": (204, 121, 167), "contact": (0, 158, 115), "rolling": (0, 158, 115), "sliding": (0, 158, 115)}
 OPEN = (214, 39, 40)
+PUSH = (213, 94, 0)
+FEEBLE, ARROW, LONGEST_ARROW = 2.0, 0.005, 0.6    # N; sizes of the scene per N, and at most
 
 
 def wxyz(R: Array) -> Array:
@@ -50,6 +52,7 @@ class Drawing:
                                      axes_radius=0.005 * scene.size) for link in scene.model.body_names]
         self._poses: list[Array | None] = [None] * len(self._links)
         self._labels: list[Any] = []
+        self._arrows: dict[str, Any] = {}
         self._ties: dict[str, tuple[Any, ...]] = {}
         wanted = scene.shapes if only is None else {link: scene.shapes[link] for link in only}
         self._drawn = [shape for shapes in wanted.values() for shape in shapes]
@@ -159,6 +162,21 @@ class Drawing:
             gap.points = np.stack([there.first, there.second])[None].astype(np.float32)
             gap.visible = label.visible = is_open and visible
             label.position = there.first
+
+    def push(self, pushed: tuple[str, Array] | None) -> None:
+        """Draw a force (N, in the link's axes) as an arrow that ends at the link's origin; none below `FEEBLE`."""
+        shown = None
+        if pushed is not None and (size := float(np.linalg.norm(pushed[1]))) >= FEEBLE:
+            shown, force = pushed
+            length = min(ARROW * size, LONGEST_ARROW) * self.scene.size
+            points = np.array([[-length / size * force, np.zeros(3)]], dtype=np.float32)
+            if shown not in self._arrows:
+                self._arrows[shown] = self._server.scene.add_arrows(
+                    f"{place_of(self._name, shown)}/push", points, PUSH, shaft_radius=0.01 * self.scene.size,
+                    head_radius=0.022 * self.scene.size, head_length=0.05 * self.scene.size)
+            self._arrows[shown].points = points
+        for link, arrow in self._arrows.items():
+            arrow.visible = link == shown
 
     def _new_tie(self, tie: Tie) -> tuple[Any, ...]:
         api, path, size = self._server.scene, f"{self._name}/ties/{quote(tie.name, safe='')}", self.scene.size

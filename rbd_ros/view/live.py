@@ -66,6 +66,7 @@ class LiveView:
             if self._haunts != (latest.reference is not None):
                 self._haunts = not self._haunts
                 self._ghost.show("shapes", self._haunts)
+            self._view.drawing.push(None if latest.lost else latest.pushed)
         only_command = not np.isfinite(latest.measured).any()
         if latest.q is not None and not latest.lost:
             fill, line = (latest.commanded, None) if only_command else (latest.measured, latest.commanded)
@@ -119,6 +120,10 @@ def status_html(seen: Observation, node: str, said: str) -> str:
         rows.append(("robot is", chip.format("#d62728", "LOST") + f" {escape(seen.lost)}"))
     elif seen.braked:
         rows.append(("robot", chip.format("#d98200", "brakes hold the arm")))
+    if seen.touched:
+        rows.append(("touched", chip.format("#d98200", f"at {escape(seen.touched)}")))
+    if seen.pushed is not None and not seen.lost:
+        rows.append(("pushed", f"{np.linalg.norm(seen.pushed[1]):.1f} N on {escape(seen.pushed[0])}"))
     if said:
         rows.append(("", escape(said)))
     cells = "".join(f'<span style="opacity:0.7">{name}</span><span>{value}</span>' for name, value in rows)

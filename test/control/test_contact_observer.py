@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.recordings import periodic
 
 import rbd_ros as rbd
 from rbd_ros.runtime.estimation.contact_observer import ContactObserver, Observed, ObserverSettings
+from rbd_ros.runtime.estimation.payload_adoption import payload_values
 from rbd_ros.runtime.inputs.rejections import TAKEN
 
 MODEL = rbd.sample("iiwa")
@@ -31,7 +33,7 @@ def test_a_push_is_found_with_its_place():
     one = observer()
     found = fed(one, push)
     assert found[0] is TAKEN and isinstance(found[1], Observed)
-    np.testing.assert_allclose(found[-1].wrench, push, atol=1e-4)
+    np.testing.assert_allclose(found[-1].wrench.wrench, push, atol=1e-4)
     changes = [state.change for state in found[1:] if state.change]
     assert changes[-1].body == TIP and all(change.touching for change in changes) and len(changes) <= 3
     assert one.report()["touched"] == TIP
@@ -79,15 +81,63 @@ def test_no_lie_of_a_sensor_gets_out(seed):
             state[rng.integers(3)][rng.integers(7)] = rng.choice([np.nan, np.inf, 1e300, -1e9, 1e150])
         found = one.on_state(max(t, 0), NAMES, *state)
         if isinstance(found, Observed):
-            assert np.isfinite(found.effort).all() and np.isfinite(found.wrench).all()
+            assert all(np.isfinite(x).all() for x in (found.effort, found.sigma, found.wrench.wrench))
     fed(one, np.zeros(6), begin=t // H + 10**7)
     fed(one, np.zeros(6), steps=800, begin=t // H + 2 * 10**7)
     assert one.report()["touched"] == ""
 
 
 @pytest.mark.parametrize(("values", "words"), [
-    ({"body": "no"}, "unknown body"), ({"threshold": [-1.0]}, "threshold"), ({"threshold": [1.0, 2.0]}, "threshold"),
+    ({"body": "no"}, "link in parameter 'body'"), ({"payload.estimate": "no"}, "link in parameter 'payload.estimate'"),
+    ({"threshold": [-1.0]}, "threshold"), ({"threshold": [1.0, 2.0]}, "threshold"),
     ({"gain": 0.0}, "gain"), ({"max_interval": 2.0}, "max_interval"), ({"effort_source": "sensor"}, "effort_source")])
 def test_wrong_parameters(values, words):
     with pytest.raises(rbd.RbdError, match=words):
         observer(**values)
+
+
+def carried(one, load, seconds, begin=0.0, push=None):
+    """In motion with a load; what is told of it."""
+    motion, truth = periodic(MODEL, 1, period=4.0), MODEL if load is None else MODEL.with_payload(TIP, load)
+    found, h = [], 0.004
+    for k in range(round(seconds / h)):
+        t = begin + h * k
+        q, v, a = (x[0] for x in motion(np.array([t % 4.0]))[:3])
+        tau = rbd.inverse_dynamics(truth, q, v, a) - (0.0 if push is None else push)
+        state = one.on_state(round(1e9 * t) + 1, NAMES, q, v, tau)
+        found += [state.load] if isinstance(state, Observed) and state.load else []
+    return found
+
+
+def test_a_load_is_estimated_and_taken_over_on_request():
+    load = rbd.Inertia(2.0, np.array([0.03, -0.02, 0.08]), np.diag([0.01, 0.012, 0.008]))
+    values = {"payload.estimate": TIP, "threshold": 2.0}
+    one = observer(**values)
+    told = carried(one, load, 4.5)
+    assert 3 <= len(told) <= 5 and told[-1].observed[:4].all() and not told[-1].touching
+    adopted = payload_values(*told[-1])
+    assert adopted["payload.body"] == TIP and adopted["payload.mass"] == pytest.approx(2.0, rel=1e-3)
+    np.testing.assert_allclose(adopted["payload.com"], load.com, atol=1e-3)
+    assert one.report()["touched"]    # an unknown load is a contact
+    one.apply(ObserverSettings.from_values({**values, **adopted}, MODEL))
+    again = carried(one, load, 2.5, begin=4.5)
+    assert not one.report()["touched"] and again[0].observed.all()    # the estimate went on, of the whole load
+    assert again[-1].load.mass == pytest.approx(2.0, rel=1e-3)
+    push = rbd.jacobian(MODEL, MODEL.neutral(), TIP).T @ [0.0, 5.0, 0.0, 60.0, 60.0, 60.0]
+    touched = carried(one, load, 1.5, begin=7.0, push=push)
+    assert touched[-1].touching and touched[-1].load.mass == pytest.approx(2.0, rel=0.01)
+    with pytest.raises(rbd.RbdError, match="touches"):
+        payload_values(*touched[-1])
+
+
+def test_what_was_not_shown_is_not_taken_over():
+    one = observer(**{"payload.estimate": TIP})
+    fed(one, np.zeros(6), steps=1500)    # at rest
+    with pytest.raises(rbd.RbdError, match=f"the motion has not shown .*'{TIP}'"):
+        payload_values(*one.estimated())
+    load = rbd.Inertia(2.0, np.zeros(3), 0.01 * np.eye(3))
+    for unsure in (np.full(10, 0.3), np.array([0.01, 0.1, *[0.01] * 8])):
+        with pytest.raises(rbd.RbdError, match="not known well enough"):
+            payload_values(TIP, load, unsure, [True] * 10, False)
+    told = carried(one, None, 5.0, begin=10.0)
+    assert payload_values(*told[-1]) == {"payload.body": TIP, "payload.mass": 0.0}    # nothing is carried

@@ -6,6 +6,8 @@ import pytest
 from support.recordings import periodic
 
 import rbd_ros as rbd
+from rbd_ros.core.derivatives.regressor import PARAMETERS
+from rbd_ros.core.estimation.payload_estimator import FilteredRows
 from rbd_ros.core.identification.consistency import is_consistent, parameters_of_pseudo_inertia
 
 IIWA = rbd.sample("iiwa")
@@ -136,3 +138,122 @@ def test_wrong_estimators():
     for arguments, words in (((IIWA, "no"), "no"), ((None, TIP), "model"), ((IIWA, TIP, None, -1.0), "memory")):
         with pytest.raises(rbd.RbdError, match=words):
             rbd.PayloadEstimator(*arguments)
+
+
+class Moving:
+    """States of a control loop at 1 kHz on an arm with a load that may change."""
+
+    def __init__(self, seed, rate=1000.0):
+        self.truth, self.h, self.k, self.rng = IIWA, 1.0 / rate, 0, np.random.default_rng((seed, 9))
+        self.motion = periodic(IIWA, seed, period=4.0)
+        self.push, self.before = np.zeros(7), None
+
+    def feed(self, estimator, seconds, noise=0.0, speed_noise=0.0, friction=None):
+        """Returns for each state whether it was taken for one of a contact."""
+        touching = []
+        for _ in range(round(seconds / self.h)):
+            q, v, a = (x[0] for x in self.motion(np.array([self.h * self.k % 4.0]))[:3])
+            tau = rbd.inverse_dynamics(self.truth, q, v, a, friction=friction) - self.push
+            tau = tau + noise * self.rng.normal(size=7)
+            mean = tau if self.before is None else 0.5 * (tau + self.before)
+            estimator.update(self.h * self.k, q, v + speed_noise * self.rng.normal(size=7), None, mean)
+            touching.append(estimator.touching)
+            self.k, self.before = self.k + 1, tau
+        return np.array(touching)
+
+
+def test_without_accelerations_it_is_the_load():
+    for seed in range(2):
+        load = random_load(np.random.default_rng(seed))
+        moving, estimator = Moving(seed), rbd.PayloadEstimator(IIWA, TIP)
+        moving.truth = IIWA.with_payload(TIP, load)
+        moving.feed(estimator, 2.5)
+        assert estimator.observed.all()
+        np.testing.assert_allclose(estimator.parameters, ten(load), atol=3e-4 * load.mass)
+
+
+def test_rows_of_the_filter_are_those_of_accelerations_behind_it():
+    """A first-order filter of the regressor, integrated by hand; from rest, after some time constants."""
+    gain, h = 5.0, 1e-3
+    rows = FilteredRows(IIWA, TIP, None, gain)
+    motion = periodic(IIWA, 3, period=4.0)
+    first = PARAMETERS * IIWA.body_index(TIP)
+    q, v, a = motion(h * np.arange(1501))[:3]
+    Y = rbd.inertial_regressor(IIWA, q, v, a)[:, :, first:first + PARAMETERS]
+    rows.reset(0.0, q[0], v[0])
+    expected, share = np.zeros_like(Y[0]), -np.expm1(-gain * h)
+    for k in range(1, len(q)):
+        found, known = rows.update(h * k, q[k], v[k], np.zeros(7))
+        expected += share * (0.5 * (Y[k] + Y[k - 1]) - expected)
+    assert known.all()
+    np.testing.assert_allclose(found[:, :PARAMETERS], expected, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("speed_noise", [0.0, 0.01])
+def test_intervals_without_accelerations(speed_noise):
+    inside = []
+    for seed in range(4):
+        load = random_load(np.random.default_rng(seed))
+        moving, estimator = Moving(seed, 250.0), rbd.PayloadEstimator(IIWA, TIP)
+        moving.truth = IIWA.with_payload(TIP, load)
+        moving.feed(estimator, 4.0, noise=0.5, speed_noise=speed_noise)
+        inside.append(np.abs(estimator._fit[0] - ten(load)) <= estimator.confidence)
+        assert abs(estimator.mass / load.mass - 1.0) < 0.01
+        assert np.linalg.norm(estimator.com - load.com) < 5e-3
+    assert np.mean(inside) > 0.8
+
+
+def test_joints_near_rest_do_not_count():
+    """Friction that acts in full at rest, where the law has none, is no load."""
+    law = rbd.Friction(coulomb=5.0)
+    load = random_load(np.random.default_rng(3))
+    truth, moving = IIWA.with_payload(TIP, load), periodic(IIWA, 3, period=4.0)
+    for given in (True, False):
+        estimator = rbd.PayloadEstimator(IIWA, TIP, law)
+        for k in range(900):
+            q, v, a = (x[0] for x in moving(np.array([0.004 * k]))[:3])
+            v[1] = a[1] = 0.0
+            tau = rbd.inverse_dynamics(truth, q, v, a, friction=law)
+            q[1], tau[1] = moving(np.array([0.0])).q[0, 1], 1e3
+            tau[[0, 2, 3, 4, 5, 6]] = rbd.inverse_dynamics(truth, q, v, a, friction=law)[[0, 2, 3, 4, 5, 6]]
+            estimator.update(0.004 * k, q, v, a if given else None, tau)
+        assert estimator._count[1] == 0.0 and estimator._count[3] > 10.0
+        assert estimator.mass == pytest.approx(load.mass, rel=0.02)
+
+
+def test_a_push_is_left_out_and_another_load_is_found():
+    first, second = random_load(np.random.default_rng(0)), random_load(np.random.default_rng(1))
+    moving, estimator = Moving(0, 250.0), rbd.PayloadEstimator(IIWA, TIP, threshold=2.0)
+    moving.truth = IIWA.with_payload(TIP, first)
+    assert not moving.feed(estimator, 4.0, noise=0.2).any()
+    was, width = estimator.mass, estimator.confidence
+    assert was == pytest.approx(first.mass, rel=0.01)
+    moving.push = np.array([0.0, 12.0, 0.0, -8.0, 0.0, 3.0, 0.0])
+    touching = moving.feed(estimator, 1.5, noise=0.2)
+    assert touching[-200:].all() and not touching[:2].any()
+    assert abs(estimator.mass - was) < 2.0 * width[0]    # it holds, but for what came before the push was seen
+    moving.push = np.zeros(7)
+    assert not moving.feed(estimator, 1.5, noise=0.2)[-100:].any()
+    assert estimator.mass == pytest.approx(first.mass, rel=0.01)
+    moving.truth = IIWA.with_payload(TIP, second)
+    touching = moving.feed(estimator, 8.0, noise=0.2)
+    assert touching.any() and not touching[-500:].any()
+    assert estimator.mass == pytest.approx(second.mass, rel=0.01)
+
+
+def test_what_it_refuses():
+    with pytest.raises(rbd.RbdError, match="threshold"):
+        rbd.PayloadEstimator(IIWA, TIP, threshold=[1.0, 2.0])
+    for options in ({"gain": 0.0}, {"patience": -1.0}, {"memory": 0.0}):
+        with pytest.raises(rbd.RbdError, match=next(iter(options))):
+            rbd.PayloadEstimator(IIWA, TIP, **options)
+    estimator, zero = rbd.PayloadEstimator(IIWA, TIP), np.zeros(7)
+    for k in range(3):
+        estimator.update(0.01 * k, zero, zero, None, zero)
+    with pytest.raises(rbd.RbdError, match="later"):
+        estimator.update(0.02, zero, zero, None, zero)
+    with pytest.raises(rbd.RbdError, match="finite"):
+        estimator.update(0.03, zero, np.full(7, np.nan), None, zero)
+    estimator.update(5.0, zero, zero, None, zero)    # after a gap the filter begins anew
+    estimator.update(5.01, zero, zero, None, zero)
+    assert not estimator.observed.any()

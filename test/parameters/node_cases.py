@@ -222,6 +222,10 @@ def torque(program: str) -> dict[str, Case]:
     }
 
 
+def following(program: str) -> dict[str, Case]:
+    return {**torque(program), "payload.topic": Case("payload", partial(subscribed, program), added("/payload"), ROBOT)}
+
+
 def plant(program: str) -> dict[str, Case]:
     timers, clock = partial(periods, program), program == "mujoco_plant"
     return {
@@ -242,8 +246,8 @@ def cases() -> dict[str, dict[str, Case]]:
     forces = [f"/model/arm/joint/{name}/cmd_force" for name in NAMES]
     commands = "/effort_controller/commands"
     return {
-        "feedforward": torque("feedforward"),
-        "flatness": {**torque("flatness"), "actuation_file": Case(
+        "feedforward": following("feedforward"),
+        "flatness": {**following("flatness"), "actuation_file": Case(
             DRIVES, partial(published, "flatness"), added(*(f"/flatness/{name}" for name in motors)), ROBOT)},
         "float_check": torque("float_check"), "effort_annotator": shared("effort_annotator"),
         "dynamics_server": shared("dynamics_server"), "motion_planner": shared("motion_planner"),

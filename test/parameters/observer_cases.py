@@ -59,7 +59,7 @@ def wrench(values: Values) -> Any:
     """Where it is seen, and whether it explains the effort."""
     observer, found = seen(values, np.zeros(2), np.zeros(2))
     J = rbd.jacobian(observer.model, Q, observer.body)
-    return observer.body, (J.T @ found.wrench - found.effort) / found.effort
+    return observer.body, (J.T @ found.wrench.wrench - found.effort) / found.effort
 
 
 def touched(values: Values) -> Any:
@@ -97,6 +97,22 @@ def widest(values: Values) -> float:
     raise AssertionError
 
 
+def weighed(values: Values) -> Any:
+    """The loads that are found, (kg), after 12 s with a load and after 12 s without; or that nothing is estimated."""
+    observer, model = made({"friction.damping": False, "friction.coulomb": False, **values})
+    found, h = [], 0.01
+    for k in range(2400):
+        t = h * k
+        q, v, a = (np.array(x) for x in ((np.sin(t), np.cos(2.0 * t)), (np.cos(t), -2.0 * np.sin(2.0 * t)),
+                                         (-np.sin(t), -4.0 * np.cos(2.0 * t))))
+        carrier = model.with_payload(model.body_names[-1], LOAD) if k < 1200 else model
+        observer.on_state(round(1e9 * t) + 1, NAMES, q, v, rbd.inverse_dynamics(carrier, q, v, a))
+        if k in (1199, 2399):
+            load = observer.estimated()
+            found.append(0.0 if load is None else load.load.mass)
+    return np.array(found)
+
+
 def observer_cases() -> dict[str, Case]:
     model, n = arm(), 2
     coulomb = model.friction * np.tanh(V / 0.01)
@@ -124,6 +140,9 @@ def observer_cases() -> dict[str, Case]:
         "threshold": Case([0.1, 0.1], touched, body),
         "release": Case(0.5, released, 0.5, {"threshold": 0.1, "gain": 1e4}, tolerance=0.011),
         "body": Case(model.body_names[1], wrench, (model.body_names[1], np.array([0.0, -1.0]))),
+        "sigma": Case([0.3, 0.4], lambda values: seen(values, V, V)[1].sigma, np.array([0.3, 0.4])),
+        "payload.estimate": Case(body, weighed, lambda was: was + weighed({"payload.estimate": body})),
+        "payload.memory": Case(1.0, lambda values: float(weighed(values)[1] < 0.2), 1.0, {"payload.estimate": body}),
         "friction.damping": Case(False, fast, lambda was: was - model.damping * V),
         "friction.coulomb": Case(False, fast, lambda was: was - coulomb),
         "friction.asymmetry": Case([0.05, 0.0], fast, lambda was: was + [0.05, 0.0] * t**2),

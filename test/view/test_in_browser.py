@@ -210,7 +210,9 @@ class Robot:
             now = time.monotonic()
             observed.on_state(now, ["shoulder", "elbow"], [0.4, 0.3], [7.0, 2.0])
             observed.on_command(now, ["shoulder", "elbow"], [7.5, 2.5])
-            observed.on_report(now, "/feedforward", "active", {"mode": "stopped" if self.stops else "running"})
+            observed.on_report(now, "/feedforward", "active", {
+                "mode": "stopped" if self.stops else "running", "touched": "lower"})
+            observed.on_force(now, "lower", [0.0, 0.0, -23.0])
 
     def emergency_stop(self):
         self.stops += 1
@@ -234,7 +236,9 @@ def test_a_running_robot_is_shown_stopped_and_lost(driver, opened):
                                      ".map(item => item.textContent).join(' ')")
         return all(word in text for word in words)
 
-    wait(lambda: says("running", "7.0 N m"), "the state")
+    wait(lambda: says("running", "7.0 N m", "at lower", "23.0 N on lower"), "the state")
+    arrow = view.drawing._arrows["lower"]
+    assert arrow.visible and np.allclose(arrow.points[0, 1], 0.0) and arrow.points[0, 0, 2] > 0.0
     press(driver, "EMERGENCY STOP")
     wait(lambda: says("stopped", "emergency stop sent"), "the stop")
     press(driver, "reset")
@@ -242,6 +246,7 @@ def test_a_running_robot_is_shown_stopped_and_lost(driver, opened):
     robot.silent = True
     wait(lambda: says("LOST", "no joint state for") and not says("7.0") and view.drawing._shapes[0].opacity < 0.5,
          "the loss")
+    assert not arrow.visible
     robot.silent = False
     wait(lambda: says("running", "7.0 N m") and view.drawing._shapes[0].opacity == 1.0, "its return")
     assert (robot.stops, robot.resets) == (0, 1)

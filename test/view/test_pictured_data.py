@@ -111,6 +111,17 @@ def test_the_ghost_is_where_the_node_wants_the_robot(arm):
     assert at(16.0) is not None and robot.at(16.0 + LOST + 0.1).reference is None
 
 
+def test_a_push_is_seen_until_it_is_old(arm):
+    robot = ObservedRobot(arm, "/feedforward", arm.neutral())
+    robot.on_state(1.0, ["shoulder", "elbow"], [0.0, 0.0], [])
+    robot.on_report(1.0, "/feedforward", "active", {"mode": "running", "touched": "lower"})
+    for body, force in (("lower", [1.0, 2.0, 3.0]), ("no link", [4.0, 5.0, 6.0]), ("upper", [np.nan, 0.0, 0.0])):
+        robot.on_force(1.0, body, force)
+    seen = robot.at(1.1)
+    assert seen.pushed[0] == "lower" == seen.touched and seen.pushed[1].tolist() == [1.0, 2.0, 3.0]
+    assert robot.at(1.0 + LOST + 0.1).pushed is None and robot.at(1.0 + SILENT + 0.1).touched == ""
+
+
 def test_bars_leave_out_what_has_no_motor():
     model = rbd.sample("biped", root="floating")
     names = [bar.name for bar in bars_of(model, np.ones(model.nv))]

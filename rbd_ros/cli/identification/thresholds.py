@@ -43,10 +43,12 @@ def run(namespace: argparse.Namespace) -> int:
                      "per hour", *aligned([head, *rows]), "(N m or N; rad/s or m/s; ms)",
                      "faster motions, other loads and colder drives were not shown: record them, too"]))
     if namespace.output:
-        levels = ", ".join(f"{x:.6g}" for x in np.asarray(found.threshold))
+        levels, sigma = (", ".join(f"{x:.6g}" for x in values) for values in (
+            found.threshold, np.sqrt(np.diag(found.covariance))))
         names = ", ".join(f'"{name}"' for name in model.joint_names)
         write_text(namespace.output, "".join(
             f"{node}:\n  ros__parameters:\n    joints: [{names}]\n    {prefix}gain: {namespace.gain:g}\n"
-            f"    {prefix}threshold: [{levels}]\n" for node, prefix in (("observer", ""), ("feedforward", "contact."))))
+            f"    {prefix}threshold: [{levels}]\n{more}" for node, prefix, more in (
+                ("observer", "", f"    sigma: [{sigma}]\n"), ("feedforward", "contact.", ""))))
         print(f"wrote {namespace.output}")
     return 0

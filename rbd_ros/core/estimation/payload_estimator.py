@@ -1,9 +1,11 @@
 """The ten inertial parameters of a load on a body, while the robot moves: recursive least squares with forgetting.
 
-`τ − ID(q, v, a) − τ_f = Y_body(q, v, a) π`. Sums of products of the rows [Y_j, y_j] with themselves and with those of
-the sample before are kept per joint, so that the residual's variance and its correlation from one sample to the next
-(of first order, as of a low-pass) are those of the present estimate at any time. Estimate and intervals are those of
-generalized least squares (Cochrane and Orcutt 1949).
+`τ − ID(q, v, a) − τ_f = Y_body(q, v, a) π`. Without accelerations both sides pass through the filter of the momentum
+observer: the left one is less its estimate, and Y_body follows from the estimates of observers of robots that carry a
+point mass each, without effort, since they are linear in the masses. Sums of products of the rows [Y_j, y_j] with
+themselves and with those of the sample before are kept per joint, so that the residual's variance and its correlation
+from one sample to the next (of first order, as of a low-pass) are those of the present estimate at any time. Estimate
+and intervals are those of generalized least squares (Cochrane and Orcutt 1949).
 """
 from __future__ import annotations
 
@@ -26,6 +28,7 @@ from ..model.inertia import Array, Inertia
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from ..model.state import REASONABLE, not_a_model, states
+from .momentum_observer import LONGEST, MomentumObserver
 
 HALF_WIDTH = 1.959964    # standard deviations of a 95 % interval
 ROUNDS = 4               # of weights
@@ -35,16 +38,57 @@ CLEAR = 0.3              # half width of an observed parameter, in units of the 
 LEAST_MASS = 0.05        # kg: unit of loads that are lighter
 FEWEST = 20              # samples
 WEIGHT = 0.1             # of the prior of the consistent load, as in `identify`
+UNCERTAIN = 0.05         # of the Coulomb level: open friction of a joint that counts
+SPACING, SETTLING = 0.5, 5.0    # time constants of the filter between samples, and after a gap until the first one
+HEAVY, LONG = 10.0, 0.3    # kg, m: standard deviation of a load of which nothing is known, and its size
+
+
+class FilteredRows:
+    """Rows [Y_j, y_j] of a load's parameters without accelerations, through the filter K/(s + K) with K = gain."""
+
+    def __init__(self, model: RobotModel, body: str, friction: Friction | None, gain: float) -> None:
+        points = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3), 1.0 - np.eye(3)])
+        x = np.concatenate([points, np.ones((len(points), 1))], axis=1)
+        self._to_parameters = np.linalg.inv(parameters_of_pseudo_inertia(x[:, :, None] * x[:, None, :]))
+        self._arm, self._empty, *self._loaded = self._observers = (
+            MomentumObserver(model, gain, friction), MomentumObserver(model, gain),
+            *(MomentumObserver(model.with_payload(body, Inertia(1.0, point, np.zeros((3, 3)))), gain)
+              for point in points))
+        self._uncertain = np.inf if friction is None else UNCERTAIN * friction.packed[1]
+        self._zeros = np.zeros(model.nv)
+        self.time = math.nan    # of the last state, s
+
+    def reset(self, t: float, q: Array, v: Array) -> None:
+        """Begin with this state."""
+        for observer in self._observers:
+            observer.reset(q, v)
+        self.time = t
+
+    def update(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """The rows (nv, 11) at this state, tau the mean effort since the last one, and which joints' friction is known.
+        """
+        step, self.time = t - self.time, t
+        external = self._arm.update(step, q, v, tau)
+        empty = self._empty.update(step, q, v, self._zeros)
+        of_masses = np.array([observer.update(step, q, v, self._zeros) - empty for observer in self._loaded])
+        rows = np.vstack([self._to_parameters @ of_masses, -external]).T
+        return rows, self._arm.friction_uncertainty <= self._uncertain
 
 
 class PayloadEstimator:
     """A load on a body, from motion of an arm whose model is good without it.
 
-    friction: of the joints, or None. memory (s): time constant of forgetting, or None: nothing is forgotten. After
-    `update`: mass (kg); com (3,), m, and inertia (3, 3) about it, kg m², in the frame and axes of the body's link;
-    confidence (10,): half widths of 95 % intervals of m, m·com (x, y, z) and the inertia about the link's origin (xx,
-    xy, yy, xz, yz, zz); observed (10,): which of these the motion has shown. What it has not shown is NaN, in com
-    component by component; `load` is the whole as a body that can exist, the rest of it a guess.
+    friction: of the joints, or None; joints near rest, where friction may be anything, do not count. memory (s of
+    motion): time constant of forgetting, or None: nothing is forgotten. gain (1/s): of the filter that takes the place
+    of accelerations that are not given. threshold, N m or N, one or (nv,): an effort beyond what the load found so far
+    explains, above which the robot touches something, or carries another load; by default never. patience (s): after so
+    much motion with such efforts it is another load, and everything is forgotten.
+
+    After `update`: mass (kg); com (3,), m, and inertia (3, 3) about it, kg m², in the frame and axes of the body's
+    link; confidence (10,): half widths of 95 % intervals of m, m·com (x, y, z) and the inertia about the link's origin
+    (xx, xy, yy, xz, yz, zz); observed (10,): which of these the motion has shown. What it has not shown is NaN, in com
+    component by component; `load` is the whole as a body that can exist, the rest of it a guess. touching: whether the
+    last sample was left out as one of a contact.
 
         >>> model, rng = rbd.sample("two_link"), np.random.default_rng(0)
         >>> loaded = model.with_payload("lower", rbd.Inertia(0.5, np.array([0.1, 0.0, 0.0]), 1e-3 * np.eye(3)))
@@ -56,59 +100,133 @@ class PayloadEstimator:
         (0.5, np.True_)
     """
 
-    def __init__(self, model: RobotModel, body: str, friction: Friction | None = None,
-                 memory: float | None = None) -> None:
+    def __init__(self, model: RobotModel, body: str, friction: Friction | None = None, memory: float | None = None, *,
+                 gain: float = 10.0, threshold: ArrayLike = np.inf, patience: float = 2.0) -> None:
         if not hasattr(model, "_block"):
             raise not_a_model(model)
         first = PARAMETERS * model.body_index(body)
         self.model, self.body = model, body
         self.friction = None if friction is None else fitting(model, friction)
         self.memory = None if memory is None else positive(memory, "memory", "time")
+        self.gain, self.patience = positive(gain, "gain", "rate"), positive(patience, "patience", "time")
+        try:
+            self.threshold = np.array(np.broadcast_to(np.asarray(threshold, dtype=np.float64), model.nv))
+        except (TypeError, ValueError):
+            self.threshold = np.full(1, np.nan)
+        if not (self.threshold > 0.0).all():
+            raise RbdError(f"threshold: expected a positive number or {model.nv} of them, got {shown(threshold)}")
         self._columns = slice(first, first + PARAMETERS)
+        self._filter: FilteredRows | None = None    # made when it is needed
         self.reset()
 
     def reset(self) -> None:
         """Forget everything."""
         size = PARAMETERS + 1
         self._sums = np.zeros((3, self.model.nv, size, size))    # of products of rows: now, with those before, before
-        self._count = 0.0
-        self._last: tuple[float, Array | None] | None = None    # time, and the row unless in contact
+        self._count = np.zeros(self.model.nv)
+        self._time = -math.inf    # of the last sample
+        self._before: tuple[Array, NDArray[np.bool_]] | None = None    # its rows, and which of them count
+        self._unexplained = 0.0    # s
+        self.touching = False
+        self.gap()
         self._changed()
 
-    def update(self, t: float, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, *,
+    def same_as(self, other: PayloadEstimator) -> bool:
+        """Whether both estimate the same in the same way."""
+        return (self.body, self.memory, self.gain, self.patience) == (
+            other.body, other.memory, other.gain, other.patience) and np.array_equal(
+            self.model._block, other.model._block) and np.array_equal(self.threshold, other.threshold) and (
+            self.friction is other.friction or (self.friction is not None and other.friction is not None
+                                                and np.array_equal(self.friction.packed, other.friction.packed)))
+
+    def gap(self) -> None:
+        """The filter in place of accelerations begins anew with the next state."""
+        if self._filter is not None:
+            self._filter.time = math.nan
+        self._ready = math.inf
+
+    def update(self, t: float, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, tau: ArrayLike, *,
                contact: bool = False) -> None:
         """Take in a sample at time t (s): state, acceleration, and effort (nv,) of the motors. contact: the robot
-        touches something, so that the sample says nothing of the load. Raises `RbdError`, and takes nothing in, for
-        invalid numbers and times that do not increase.
+        touches something, so that the sample says nothing of the load.
+
+        a None: every state of a control loop comes, tau is the mean effort since the state before, as of
+        `MomentumObserver.update`, and both sides of the equation pass through a filter that needs no acceleration. It
+        begins anew after `gap` and after 1 s without a state. Raises `RbdError`, and takes nothing in, for invalid
+        numbers and times that do not increase.
         """
         time = float(t) if isinstance(t, int | float | np.floating) and math.isfinite(t) else math.nan
-        if not math.isfinite(time) or (self._last is not None and time <= self._last[0]):
+        last = self._time if a is not None or self._filter is None else max(self._time, self._filter.time)
+        if not math.isfinite(time) or time <= last:
             raise RbdError(f"t: expected a time later than the one before, got {shown(t)}")
-        inputs = states(self.model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
+        inputs = states(self.model, positions={"q": q}, rates={"v": v, "tau": tau} | ({} if a is None else {"a": a}))
         if inputs.batch is not None:
             raise RbdError("the estimator takes one state: arrays of one dimension")
-        q, v, a, tau = inputs.arrays
-        if contact:
-            self._last = (time, None)
-            return
-        effort = inverse_dynamics(self.model, q, v, a)
+        if a is not None:
+            self._take(time, *self._rows(*inputs.arrays), contact)
+        elif (sample := self._filtered(time, *inputs.arrays)) is not None:
+            self._take(time, *sample, contact)
+
+    def _rows(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, NDArray[np.bool_]]:
+        effort, known = inverse_dynamics(self.model, q, v, a), np.ones(len(v), dtype=bool)
         if self.friction is not None:    # which may depend on the load, too
             tau = left_over(self.model, self.friction, v, tau)
+            known = 1.0 - np.tanh(v / self.friction.packed[4]) ** 2 <= UNCERTAIN
+            known |= self.friction.packed[1] == 0.0
         Y = inertial_regressor(self.model, q, v, a)[:, self._columns]
-        row = np.concatenate([Y, (tau - effort)[:, None]], axis=1)
-        if not (np.abs(row) < REASONABLE).all():
+        return np.concatenate([Y, (tau - effort)[:, None]], axis=1), known
+
+    def _filtered(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, NDArray[np.bool_]] | None:
+        """Rows `SPACING` time constants after the last ones; None in between, and until the filter has settled."""
+        if self._filter is None:
+            self._filter = FilteredRows(self.model, self.body, self.friction, self.gain)
+        if not t - self._filter.time <= LONGEST:
+            self._filter.reset(t, q, v)
+            self._ready = t + SETTLING / self.gain
+            return None
+        sample = self._filter.update(t, q, v, tau)
+        return sample if t >= max(self._ready, self._time + SPACING / self.gain) else None
+
+    def _take(self, time: float, rows: Array, known: NDArray[np.bool_], contact: bool) -> None:
+        """Rows (nv, 11) at this time, of which those that are known count."""
+        if not (np.abs(rows) < REASONABLE).all():
             raise RbdError("payload: the state or the effort is so large that sums of squares overflow")
-        if self._last is not None:
+        step = min(time - self._time, LONGEST)
+        self._time = time
+        self.touching = contact
+        if not contact and known.any() and np.isfinite(self.threshold).any():
+            expected, sigma = self._expected(rows[:, :PARAMETERS])
+            unexplained = np.abs(rows[:, PARAMETERS] - expected) > self.threshold + 2.0 * sigma
+            self.touching = bool((unexplained & known).any())
+            self._unexplained = self._unexplained + step if self.touching else 0.0
+            if self._unexplained > self.patience:
+                ready = self._ready
+                self.reset()
+                self._time, self._ready = time, ready
+        if self.touching or not known.any():
+            self._before = None
+            return
+        if self._before is not None:
             if self.memory is not None:
-                kept = math.exp(-(time - self._last[0]) / self.memory)
+                kept = math.exp(-step / self.memory)
                 self._sums *= kept
                 self._count *= kept
-            if (before := self._last[1]) is not None:
-                for k, (left, right) in enumerate(((row, row), (row, before), (before, before))):
-                    self._sums[k] += left[:, :, None] * right[:, None, :]
-                self._count += 1.0
-                self._changed()
-        self._last = time, row
+            before, known_before = self._before
+            use = (known & known_before)[:, None, None]
+            for k, (x, y) in enumerate(((rows, rows), (rows, before), (before, before))):
+                self._sums[k] += use * (x[:, :, None] * y[:, None, :])
+            self._count += known & known_before
+            self._changed()
+        self._before = rows, known
+
+    def _expected(self, Y: Array) -> tuple[Array, Array]:
+        """Effort (nv,) of the load with these regressors (nv, 10), and its standard deviation; before anything is known
+        that of a load of up to 2 · `HEAVY`.
+        """
+        theta, _, information = self._fit
+        prior = np.diag(1.0 / (HEAVY * np.concatenate([[1.0], np.full(3, LONG), np.full(6, LONG**2)])) ** 2)
+        covariance = np.linalg.inv(information + prior)
+        return Y @ (covariance @ (information @ theta)), np.sqrt(np.einsum("jp,pq,jq->j", Y, covariance, Y))
 
     def _changed(self) -> None:
         for name in ("_fit", "load"):
@@ -118,9 +236,10 @@ class PayloadEstimator:
     def _fit(self) -> tuple[Array, Array, Array]:
         """Parameters of least squares (10,), half widths (10,), information (10, 10)."""
         p, undetermined = PARAMETERS, np.full(PARAMETERS, np.inf)
-        if self._count < FEWEST:
+        count = np.maximum(self._count, 1.0)
+        if self._count.max(initial=0.0) < FEWEST:
             return np.zeros(p), undetermined, np.zeros((p, p))
-        power = self._sums[0, :, p, p] / self._count
+        power = self._sums[0, :, p, p] / count
         floor = FINEST**2 * np.maximum(power, 1e-12)
         variance, correlation = np.maximum(power, floor), np.zeros(self.model.nv)
         theta, inverse = np.zeros(p), np.zeros((p, p))
@@ -139,7 +258,7 @@ class PayloadEstimator:
             x = np.append(-theta, 1.0)
             absorbed = np.einsum("jpq,pq->j", products[:, :p, :p], inverse) / variance    # of p in all
             variance = np.maximum(np.einsum("p,jpq,q->j", x, products, x)
-                                  / np.maximum(self._count - absorbed, 0.1 * self._count), floor)
+                                  / np.maximum(count - absorbed, 0.1 * count), floor)
             lagged, power = np.einsum("p,ljpq,q->lj", x, self._sums[1:], x)
             correlation = np.clip(lagged / np.maximum(power, 1e-300), 0.0, MOST_CORRELATED)
         blind = np.isinf(scale) | (np.abs(V[:, ~good]).max(axis=1, initial=0.0) > 1e-6)

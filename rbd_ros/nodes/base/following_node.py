@@ -5,6 +5,8 @@ In addition to the topics of `torque_node`:
   ~/joint_trajectory    trajectory_msgs/JointTrajectory, in: interpolated, see the node. Without points: stop here, and
                         stay
   ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: wrenches of the environment on the robot
+  <payload.topic>       rbd_interfaces/Payload, in: estimates of the load
+  ~/adopt_payload       std_srvs/Trigger, with payload.topic: take the last one over into parameters payload.*
 The newest reference or trajectory is followed.
 """
 from __future__ import annotations
@@ -18,9 +20,13 @@ from rbd_interfaces.msg import JointReference, NamedWrenches
 
 from ...runtime.control.following import FollowingController
 from ...runtime.inputs.trajectory_points import MOST_POINTS, TrajectoryMessage, TrajectoryReader
+from ...runtime.parameters import Table
 from .conversions import named_wrenches, nanoseconds, reading
 from .model_node import BEST_EFFORT, RELIABLE
-from .torque_node import TorqueNode
+from .payload_adoption import TOPIC, adopt_from_topic
+from .torque_node import TORQUE_NODE_TABLE, TorqueNode
+
+FOLLOWING_NODE_TABLE: Table = (*TORQUE_NODE_TABLE, TOPIC)
 
 
 class FollowingNode(TorqueNode):
@@ -37,6 +43,8 @@ class FollowingNode(TorqueNode):
             read=reader.read, most=reader.most, parameter=MOST_POINTS.name)
         self.subscribe(NamedWrenches, "~/external_wrenches", self._on_wrenches, BEST_EFFORT,
                        read=reading(NamedWrenches, named_wrenches))
+        if topic := self.get_parameter(TOPIC.name).value:
+            adopt_from_topic(self, topic)
 
     def _on_reference(self, message: JointReference) -> None:
         self.report_rejection(self.controller.on_reference(

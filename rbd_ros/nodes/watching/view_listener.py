@@ -1,5 +1,5 @@
 """Listener to a torque node for `rbd view --live`, with emergency stop: joint states, `~/effort`, `/diagnostics`, and
-the node's references.
+the node's references; external wrenches of a node `observer` beside it.
 
 It has no executor: `poll` takes the newest messages, thirty times a second, at any publishing rate of the robot.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import WrenchStamped
 from rclpy.context import Context
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -47,11 +48,14 @@ class ViewListener:
         try:
             self._own = rclpy.create_node("rbd_view", context=self._context, start_parameter_services=False)
             listener = self._own
-            topic = joint_states or f"{node.rpartition('/')[0]}/joint_states"
+            beside = node.rpartition("/")[0]
+            topic = joint_states or f"{beside}/joint_states"
             self._states = bounded(listener, JointState, topic, _nothing, NEWEST, MOST)
             self._efforts = bounded(listener, JointEffort, f"{node}/effort", _nothing, NEWEST, MOST)
             self._references = bounded(listener, JointReference, f"{node}/reference", _nothing, NEWEST, MOST)
             self._trajectories = bounded(listener, JointTrajectory, f"{node}/joint_trajectory", _nothing, 1, MOST)
+            self._wrenches = bounded(listener, WrenchStamped, f"{beside}/observer/external_wrench", _nothing, NEWEST,
+                                     MOST)
             self._reports = bounded(listener, DiagnosticArray, "/diagnostics", _nothing, 20, MOST)
             self._stop = listener.create_publisher(Bool, f"{node}/emergency_stop", LATCHED)
             self._reset = listener.create_client(Trigger, f"{node}/reset")
@@ -85,6 +89,9 @@ class ViewListener:
             observed.on_state(now, state.name, state.position, state.effort, nanoseconds(state.header.stamp))
         for command in _taken(self._efforts, 1):
             observed.on_command(now, command.name, command.effort)
+        for wrench in _taken(self._wrenches, 1):
+            force = wrench.wrench.force
+            observed.on_force(now, wrench.header.frame_id, [force.x, force.y, force.z])
         for report in _taken(self._reports, 20):
             for status in report.status:
                 observed.on_report(now, status.name, status.message, {item.key: item.value for item in status.values})

@@ -1,4 +1,6 @@
-"""External efforts of a running robot, from joint states and its own efforts; the wrench behind them; contacts."""
+"""External efforts of a running robot, from joint states and its own efforts; the wrench behind them; contacts; the
+load that it carries.
+"""
 from __future__ import annotations
 
 import math
@@ -10,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.errors import RbdError
-from ...core.estimation.external_wrench import external_wrench
+from ...core.errors import RbdError, unknown_name
+from ...core.estimation.external_wrench import ExternalWrench, external_wrench
 from ...core.estimation.momentum_observer import MomentumObserver
+from ...core.estimation.payload_estimator import PayloadEstimator
+from ...core.model.inertia import Inertia
 from ...core.model.robot_model import RobotModel
 from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.joint_map import JointMap
@@ -24,13 +28,18 @@ from .contacts import Contact, ContactDetector
 
 Array = NDArray[np.float64]
 SOURCES = ("joint_states", "effort")
+WEIGHED = 1.0    # s between two estimates of the load that are published
+LATE, AVERAGED = 3.0, 0.02    # average intervals after which states were lost; weight of an interval in the average
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObserverSettings:
-    """Validated parameters; `output`: permutation to the order of `joints`; threshold (nv,) in model order."""
+    """Validated parameters; `output`: permutation to the order of `joints`; lists (nv,) in model order. `unloaded`: the
+    model without the load that is estimated.
+    """
 
     model: RobotModel
+    unloaded: RobotModel
     joints: tuple[str, ...]
     output: NDArray[np.intp]
     friction: FrictionTerms
@@ -47,16 +56,26 @@ class ObserverSettings:
                                  lower=0.0)
     release: float = parameter(0.3, "Time for which all external efforts must be below 0.7 of their thresholds until a "
                                "contact has ended, s.", lower=0.0, upper=60.0)
+    sigma: Array = parameter((0.0,), "Standard deviation of external efforts without contact, N m or N (rbd thresholds "
+                             "finds it); 0: unknown, and for the wrench all joints are alike.", lower=0.0)
     body: str = parameter("", "Link whose external wrench is published, in its frame; empty: the last one.",
                           read_only=True)
+    estimate: str = parameter("", "Link whose load is estimated while the robot moves, on ~/payload; empty: none.",
+                              name="payload.estimate")
+    memory: float = parameter(20.0, "Time constant with which the estimate of the load forgets, s of motion.",
+                              name="payload.memory", lower=1.0, upper=1e4)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ObserverSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(OBSERVER_TABLE, values)
         joints, output, order = joint_order(values["joints"], model)
-        model.body_index(values["body"] or model.body_names[-1])
-        return ObserverSettings(model=loaded(model, values), joints=joints, output=output,
+        for row in ("body", "payload.estimate"):
+            if values[row] and values[row] not in model.body_names:
+                raise unknown_name(f"link in parameter '{row}':", values[row], model.body_names)
+        carrier = loaded(model, values)
+        return ObserverSettings(model=carrier, joints=joints, output=output,
+                                unloaded=model if values["payload.body"] == values["payload.estimate"] else carrier,
                                 friction=FrictionTerms.from_values(values, order),
                                 **taken(ObserverSettings, values, order))
 
@@ -68,14 +87,28 @@ OBSERVER_TABLE: Table = (
 )
 
 
+class LoadEstimate(NamedTuple):
+    """half_width (10,): of 95 % intervals, infinite where unknown; observed (10,): as of `PayloadEstimator`. touching:
+    the robot touches something, and the estimate holds.
+    """
+
+    body: str
+    load: Inertia
+    half_width: Array
+    observed: NDArray[np.bool_]
+    touching: bool
+
+
 class Observed(NamedTuple):
-    """External efforts (nv,), the wrench (6,) on the chosen body, moment first, in its frame, and what changed about
-    contacts.
+    """External efforts and their standard deviations (nv,), the wrench on the chosen body, in its frame, what changed
+    about contacts, and the load, once per `WEIGHED`.
     """
 
     effort: Array
-    wrench: Array
+    sigma: Array
+    wrench: ExternalWrench
     change: Contact | None
+    load: LoadEstimate | None
 
 
 class ContactObserver:
@@ -86,16 +119,29 @@ class ContactObserver:
         self._state = StateInput(model, self.rejections, math.inf, 0.0)
         self._map = JointMap(model, extra=True)
         self._command: Array | None = None
+        self._load: PayloadEstimator | None = None
+        self._period = 0.0    # average interval, s
+        self._observed = self._weighed_at = 0.0    # s without gaps, and of these until the load was told
         self._last: tuple[int, Array | None] | None = None    # stamp (ns) and measured effort of the last state
         self.counts = Counter({"estimates": 0, "gaps": 0, "repeated": 0, "without_effort": 0, "contacts": 0})
         self.apply(settings)
 
     def apply(self, settings: ObserverSettings) -> None:
-        """Use these settings from now on; the estimate begins anew."""
+        """Use these settings from now on; the estimates begin anew, but for a load without whose model nothing changes.
+        """
         self.settings, self.model = settings, settings.model
         self.body = settings.body or self.model.body_names[-1]
-        self._observer = MomentumObserver(self.model, settings.gain, settings.friction.law(self.model))
+        law = settings.friction.law(self.model)
+        self._observer = MomentumObserver(self.model, settings.gain, law)
         self._detector = ContactDetector(self.model, settings.threshold, settings.release)
+        before, self._load = self._load, None
+        if settings.estimate:
+            threshold = np.where(settings.threshold > 0.0, settings.threshold, np.inf)
+            self._load = PayloadEstimator(settings.unloaded, settings.estimate, law, settings.memory,
+                                          threshold=threshold)
+            if before is not None and self._load.same_as(before):    # the load was taken over, for example
+                self._load = before
+                self._load.gap()
         self._last = None
 
     def warm_up(self) -> None:
@@ -104,6 +150,7 @@ class ContactObserver:
         scratch._command = zero
         for stamp in (1, 1_000_001, 2_000_001):
             scratch.on_state(stamp, self.model.joint_names, self.model.neutral(), zero, zero)
+        scratch.estimated()
 
     def on_command(self, names: Sequence[str], effort: ArrayLike) -> None:
         """Take a command of the torque node."""
@@ -129,18 +176,45 @@ class ContactObserver:
         if applied is None or not 0.0 < interval <= self.settings.max_interval:
             self.counts["gaps" if applied is not None else "without_effort"] += last is not None
             self._observer.reset(state.q, state.v)
+            if self._load is not None:
+                self._load.gap()
             return TAKEN
         try:
             external = self._observer.update(interval, state.q, state.v, applied)
-            wrench = external_wrench(self.model, state.q, external, self.body).wrench
+            uncertainty = self._observer.friction_uncertainty
+            sigma = np.hypot(self.settings.sigma, uncertainty)
+            wrench = external_wrench(self.model, state.q, external, self.body,
+                                     covariance=sigma**2 if (self.settings.sigma > 0.0).all() else None)
             touched = self._detector.body
-            change = self._detector.update(stamp_ns, state.q, external, self._observer.friction_uncertainty)
+            change = self._detector.update(stamp_ns, state.q, external, uncertainty)
+            load = self._weighed(interval, applied)
         except RbdError as error:    # efforts that overflow
             self._last = None
             return self.rejections.add(Rejected("non_finite", str(error)))
         self.counts["estimates"] += 1
         self.counts["contacts"] += change is not None and touched is None
-        return Observed(external, wrench, change)
+        return Observed(external, sigma, wrench, change, load)
+
+    def _weighed(self, interval: float, applied: Array) -> LoadEstimate | None:
+        """Take in the present state; returns the load once per `WEIGHED`."""
+        if self._load is None:
+            return None
+        usual, self._period = self._period, self._period + AVERAGED * (interval - self._period)
+        self._observed += interval
+        if interval > LATE * usual > 0.0:    # states were lost, and the mean effort is not that of both ends
+            self._load.gap()
+            return None
+        self._load.update(self._observed, self._state.q, self._state.v, None, applied)
+        if self._observed - self._weighed_at < WEIGHED:
+            return None
+        self._weighed_at = self._observed
+        return self.estimated()
+
+    def estimated(self) -> LoadEstimate | None:
+        """The load as far as it is known; None without `payload.estimate`."""
+        load = self._load
+        return None if load is None else LoadEstimate(load.body, load.load, load.confidence, load.observed,
+                                                      load.touching)
 
     def _applied(self, before: Array | None) -> Array | None:
         """The mean effort of the interval that ends at the present state, None if unknown."""
@@ -155,5 +229,7 @@ class ContactObserver:
         """Counters and estimates by name, as diagnostics publish them."""
         external = self._observer.external_effort
         values: dict[str, Any] = {"model": self.model.name, **self.counts, "touched": self._detector.body or ""}
+        if self._load is not None:
+            values["payload_kg"] = self._load.mass if self._load.observed[0] else "unknown"
         values |= {f"external_{name}": float(x) for name, x in zip(self.model.velocity_names, external, strict=True)}
         return values | {"rejected_total": self.rejections.total}

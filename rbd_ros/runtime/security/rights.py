@@ -98,7 +98,9 @@ def _torque(values: Values) -> Rights:
 
 
 def _following(values: Values) -> Rights:
-    return _torque(values) | rights(subscribe=[*REFERENCES, *SURROUNDINGS])
+    loads = _topic(values, "payload.topic")
+    return _torque(values) | rights(subscribe=[*REFERENCES, *SURROUNDINGS, *loads],
+                                    reply=["~/adopt_payload"] if loads else [])
 
 
 def _feedforward(values: Values) -> Rights:
@@ -152,8 +154,9 @@ def _lockstep(values: Values) -> Rights:
 def _observer(values: Values) -> Rights:
     values = validate(OBSERVER_TABLE, select(OBSERVER_TABLE, values))
     commands = [values["effort_topic"]] if values["effort_source"] == "effort" else []
-    return MODEL | rights(publish=["~/external_effort", "~/external_wrench", "~/contact"],
-                          subscribe=["joint_states", *commands])
+    return MODEL | rights(publish=[f"~/{name}" for name in (
+        "external_effort", "external_wrench", "external_wrench_with_covariance", "contact", "payload")],
+                          subscribe=["joint_states", *commands], reply=["~/adopt_payload"])
 
 
 TABLE: dict[str, Callable[[Values], Rights]] = {
