@@ -114,10 +114,10 @@ def _rows(kind: type) -> dict[str, Parameter]:
 
 def taken(kind: type, values: Mapping[str, Any], order: Sequence[int] | NDArray[np.intp] = ()) -> dict[str, Any]:
     """Arguments for the constructor of `kind`: its fields with a row, from validated values by the rows' names. Numbers
-    become arrays in model order (`per_joint`).
+    become arrays in model order (`per_joint`), unless their `count` is given.
     """
-    return {name: per_joint(row.name, values[row.name], order) if row.kind == "numbers" else values[row.name]
-            for name, row in _rows(kind).items()}
+    return {name: np.array(values[row.name]) if row.count else per_joint(row.name, values[row.name], order)
+            if row.kind == "numbers" else values[row.name] for name, row in _rows(kind).items()}
 
 
 def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,52 @@
+"""Node `cartesian`: Cartesian impedance control of one link by torques (`runtime.control.cartesian`).
+
+Topics: those of `torque_node`, and
+  ~/target_pose         geometry_msgs/PoseStamped, in: where the link goes; frame_id: a link of the robot, at its place
+                        when the message arrives, or empty: the root link. The stamp is not used
+Keys of /diagnostics, in addition: goals, goals_dropped, position_error_mm, rotation_error_mrad, hidden_directions (of
+the link's motion, that the pose does not allow).
+"""
+from __future__ import annotations
+
+import time
+
+from geometry_msgs.msg import PoseStamped
+
+from ..core.model.robot_model import RobotModel
+from ..runtime.control.cartesian import CARTESIAN_TABLE, CartesianController, CartesianSettings
+from ..runtime.control.torque_settings import TorqueSettings
+from .base.model_node import RELIABLE
+from .base.spin import run
+from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
+
+
+class CartesianNode(TorqueNode):
+    """Takes goal poses."""
+
+    controller: CartesianController
+    logic, make_settings = CARTESIAN_TABLE, staticmethod(CartesianSettings.from_values)
+    table = (*TORQUE_NODE_TABLE, *logic)
+
+    def __init__(self) -> None:
+        super().__init__("cartesian")
+
+    def make_controller(self, model: RobotModel, settings: TorqueSettings) -> CartesianController:
+        assert isinstance(settings, CartesianSettings)
+        return CartesianController(model, settings)
+
+    def create_inputs(self) -> None:
+        self.subscribe(PoseStamped, "~/target_pose", self._on_pose, RELIABLE)
+
+    def _on_pose(self, message: PoseStamped) -> None:
+        p, r = message.pose.position, message.pose.orientation
+        self.report_rejection(self.controller.on_goal(
+            time.monotonic(), message.header.frame_id, (p.x, p.y, p.z), (r.x, r.y, r.z, r.w)))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of executable `cartesian`."""
+    run(CartesianNode, arguments)
+
+
+if __name__ == "__main__":
+    main()

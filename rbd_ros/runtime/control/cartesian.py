@@ -1,0 +1,244 @@
+"""Cartesian impedance control without ROS: a link is held at a target pose, by springs and dampers of its own space.
+
+From activation the link is held where it is. A goal pose is approached by a filter, never stepped, at most as fast as
+`target.speed` and `target.angular_speed`. Whenever the torque is not that of the law (an emergency stop, joint states
+that cease, a loop that is too slow, a joint faster than its limit), the goal is dropped, and the link is later held
+where it is then.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.dynamics.kinematics import forward_kinematics
+from ...core.errors import RbdError, unknown_name
+from ...core.lie import so3
+from ...core.model.robot_model import RobotModel
+from ...core.motion.velocity_limits import velocity_limits
+from ..inputs.finite import all_finite
+from ..inputs.joint_map import Turns
+from ..inputs.rejections import TAKEN, Rejected, Verdict
+from ..parameters import Table, parameter, table_of, validate
+from ..safety import NOTHING, Command, NoCommand, SafetySettings
+from ..safety.hold import HoldGains
+from .cartesian_law import CartesianLaw, Impedance, Pose, Target, TargetFilter, pose_of
+from .torque_controller import Laws, TorqueController
+from .torque_settings import TORQUE_TABLE, TorqueSettings
+
+Array = NDArray[np.float64]
+FRAMES = ("base", "target")
+MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
+LONGEST = 0.1     # s between two states for which the target goes on
+UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
+
+
+@dataclass(frozen=True, kw_only=True)
+class CartesianSettings(TorqueSettings):
+    """Validated parameters of Cartesian impedance control."""
+
+    end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
+    translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of `stiffness.frame`, "
+                                   "N/m.", name="stiffness.translation", lower=0.0, upper=1e5, count=3)
+    rotation: Array = parameter((20.0, 20.0, 20.0), "Stiffness of rotation about the axes of `stiffness.frame`, N m/rad.",
+                                name="stiffness.rotation", lower=0.0, upper=1e4, count=3)
+    frame: str = parameter("base", "Axes of the stiffness: base (of the root link) or target (of the target pose).",
+                           name="stiffness.frame", choices=FRAMES)
+    damping_ratio: float = parameter(1.0, "Damping ratio of the link on its springs, in every direction and pose.",
+                                     lower=0.0, upper=5.0)
+    force: float = parameter(50.0, "Largest force of the springs, N: from there on they give way.", name="largest.force",
+                             lower=1e-3, upper=1e5)
+    moment: float = parameter(10.0, "Largest moment of the springs, N m.", name="largest.moment", lower=1e-3, upper=1e4)
+    posture_stiffness: Array = parameter((10.0,), "Stiffness towards the posture of the activation, in what the link's "
+                                         "pose leaves open, N m/rad or N/m.", name="posture.stiffness", lower=0.0,
+                                         upper=1e5)
+    posture_damping: float = parameter(2.0, "Rate at which motion that the link's pose leaves open decays, 1/s.",
+                                       name="posture.damping", lower=0.0, upper=100.0)
+    margin: Array = parameter((0.05,), "Distance from a position limit at which its spring begins, rad or m.",
+                              name="limits.margin", lower=0.0, upper=1.0)
+    limit_stiffness: Array = parameter((100.0,), "Stiffness of the springs at position limits, N m/rad or N/m.",
+                                       name="limits.stiffness", lower=0.0, upper=1e5)
+    bandwidth: float = parameter(10.0, "Bandwidth of the filter from goal to target, 1/s.", name="target.bandwidth",
+                                 lower=0.1, upper=100.0)
+    speed: float = parameter(0.25, "Largest speed of the target, m/s.", name="target.speed", lower=1e-3, upper=10.0)
+    angular_speed: float = parameter(1.0, "Largest angular speed of the target, rad/s.", name="target.angular_speed",
+                                     lower=1e-3, upper=20.0)
+    farthest: float = parameter(1.0, "Goals farther than this from the link's position are rejected, m.",
+                                name="target.farthest", lower=1e-3, upper=100.0)
+    kp: Array = parameter((0.0,), "Proportional gain of the hold where no law acts (see safe_output.hold_position), N "
+                          "m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
+    kd: Array = parameter((0.0,), "Its derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> CartesianSettings:
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
+        values = validate(CARTESIAN_TABLE, values)
+        if model.nq != model.nv:
+            raise RbdError("Cartesian control needs joints of one coordinate each")
+        if (name := values["end_effector"]) and name not in model.body_names:
+            raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
+        return CartesianSettings(**CartesianSettings.fields_from(values, model))
+
+    @property
+    def body(self) -> str:
+        return self.end_effector or self.model.body_names[-1]
+
+    @property
+    def impedance(self) -> Impedance:
+        return Impedance(self.translation, self.rotation, self.frame == "target", self.damping_ratio, self.force,
+                         self.moment, self.posture_stiffness, self.posture_damping, self.margin, self.limit_stiffness)
+
+
+CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, SafetySettings))
+
+
+class Aim(NamedTuple):
+    """What the law aims at: the target, and the posture (nq,)."""
+
+    target: Target
+    posture: Array
+
+
+class CartesianLaws(Laws):
+    """The impedance, and gravity where the robot does not add it itself."""
+
+    settings: CartesianSettings
+
+    def __init__(self, settings: CartesianSettings) -> None:
+        super().__init__(settings)
+        self.law = CartesianLaw(self.model, settings.body, settings.impedance)
+        self._hold_gains = self.bounded(settings.kp, settings.kd, settings.safety.effort_limit)
+
+    def hold_gains(self, q: Array) -> HoldGains | None:
+        return self._hold_gains
+
+    def effort(self, q: Array, v: Array, aim: Aim, share: float) -> Array:
+        """The effort (nv,); share: factor of all but gravity."""
+        own = self._zero if "gravity" in self.settings.compensates else self.gravity(q)
+        if share <= 0.0:
+            return own
+        return own + share * self.law.effort(q, v, aim.target, aim.posture)
+
+
+class CartesianController(TorqueController[CartesianLaws]):
+    """Holds a link at the target; `on_goal` sets where it goes."""
+
+    settings: CartesianSettings
+
+    def __init__(self, model: RobotModel, settings: CartesianSettings) -> None:
+        super().__init__(model, settings)
+        self._turns, self._fastest = Turns(model), velocity_limits(model)
+        self._filter: TargetFilter | None = None
+        self._posture = self._zero
+        self._aim: Aim | None = None
+        self._before: Aim | None = None     # of the cycle before
+        self._time_ns = 0                   # of the last state
+        self._goals = self._dropped = 0
+
+    def make_laws(self, settings: CartesianSettings) -> CartesianLaws:
+        return CartesianLaws(settings)
+
+    def apply(self, settings: TorqueSettings) -> None:
+        assert isinstance(settings, CartesianSettings)
+        super().apply(settings)
+        if self._filter is not None:
+            self._filter.bandwidth, self._filter.speed = settings.bandwidth, settings.speed
+            self._filter.angular_speed = settings.angular_speed
+
+    def clear(self) -> None:
+        self._filter = self._aim = None
+
+    @property
+    def pose(self) -> Pose:
+        """Of the link, in the last state."""
+        return pose_of(self.model, self.state.q, self.settings.body)
+
+    def on_goal(self, now: float, frame: str, position: Sequence[float], quaternion: Sequence[float]) -> Verdict:
+        """Take a goal pose in axes of a link, "" for the root link, at its present place; quaternion x, y, z, w."""
+        try:
+            goal = self._accepted(now, frame, np.array(position, dtype=np.float64),
+                                  np.array(quaternion, dtype=np.float64))
+        except Rejected as error:
+            return self.rejections.add(error)
+        assert self._filter is not None
+        self._filter.goal = goal
+        self._goals += 1
+        return TAKEN
+
+    def _accepted(self, now: float, frame: str, position: Array, quaternion: Array) -> Pose:
+        if not (all_finite(position) and all_finite(quaternion)):
+            raise Rejected("non_finite", f"goal pose {position.tolist()}, {quaternion.tolist()} is not finite")
+        size = float(np.linalg.norm(quaternion))
+        if not abs(size - 1.0) <= UNIT:
+            raise Rejected("not_unit", f"goal pose: the quaternion has norm {size:.3g}, expected 1")
+        if frame and frame not in self.model.body_names:
+            raise Rejected("frame", f"goal pose in frame '{frame[:80]}', expected a link: "
+                           f"{', '.join(self.model.body_names)}")
+        if self.safety.latched:
+            raise Rejected("bad_trajectory", "no goal is accepted during an emergency stop: call ~/reset first")
+        if self._filter is None or self.state.age(now) >= self.state.timeout:
+            raise Rejected("bad_trajectory", "no goal is accepted before the link is held: no fresh joint states")
+        R = so3.from_quaternion(quaternion / size)
+        if frame and frame != self.model.body_names[0]:
+            T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]
+            position, R = T[:3, :3] @ position + T[:3, 3], T[:3, :3] @ R
+        distance = float(np.linalg.norm(position - self.pose.p))
+        if not distance <= self.settings.farthest:
+            raise Rejected("implausible", f"goal pose is {distance:.3g} m away, at most {self.settings.farthest:g} "
+                           "('target.farthest')")
+        return Pose(position, R)
+
+    def prepare(self, now: float) -> None:
+        state, settings = self.state, self.settings
+        self._before, elapsed = self._aim, 1e-9 * (state.time_ns - self._time_ns)
+        self._time_ns = state.time_ns
+        if self._filter is None or self.safety.mode not in MODES or self.loop.slow:
+            if self._filter is not None and self._filter.goal is not self._filter.pose:
+                self._dropped += 1
+            self._filter = TargetFilter(self.pose, settings.bandwidth, settings.speed, settings.angular_speed)
+            self._filter.goal = self._filter.pose
+            self._posture = np.array(state.q)
+        elif 0.0 < elapsed:
+            self._filter.advance(min(elapsed, LONGEST))
+        posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
+        self._aim = Aim(self._filter.target, posture)
+
+    def command(self, now: float, laws: CartesianLaws) -> Command | NoCommand:
+        if self._aim is None:
+            return NOTHING
+        over = np.abs(self.state.v) / self._fastest
+        j = int(np.argmax(over))
+        if over[j] > 1.0 and self.safety.mode != "ramp_out":
+            self._filter = None
+            return NoCommand(f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its "
+                             f"limit {self._fastest[j]:.3g} (rad/s or m/s)")
+        return Command(laws.effort(self.state.q, self.state.v, self._aim, self.loop.share))
+
+    def again(self, laws: CartesianLaws) -> tuple[Array, ...] | None:
+        if self._before is None:
+            return None
+        return (laws.effort(self.state.q, self.state.v, self._before, self.loop.share),)
+
+    def halt(self, now: float) -> None:
+        super().halt(now)
+        if self._filter is not None:
+            self._filter.goal = self._filter.pose
+
+    def warm_up(self) -> None:
+        super().warm_up()
+        q, laws = self.model.neutral(), self.safety.laws.newest
+        pose = pose_of(self.model, q, self.settings.body)
+        moving = Target(pose, np.full(6, 1e-3), np.full(6, 1e-3))
+        laws.effort(q, self._zero, Aim(moving, q), 1.0)
+
+    def report(self) -> dict[str, Any]:
+        values: dict[str, Any] = {"goals": self._goals, "goals_dropped": self._dropped}
+        if self._aim is not None:
+            pose, target = self.pose, self._aim.target.pose
+            values |= {"position_error_mm": 1e3 * float(np.linalg.norm(target.p - pose.p)),
+                       "rotation_error_mrad": 1e3 * float(np.linalg.norm(so3.log(target.R @ pose.R.T))),
+                       "hidden_directions": self.safety.laws.newest.law.hidden}
+        return super().report() | values
