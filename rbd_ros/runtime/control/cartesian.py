@@ -18,6 +18,7 @@ from ...core.dynamics.kinematics import forward_kinematics
 from ...core.errors import RbdError, unknown_name
 from ...core.lie import so3
 from ...core.model.robot_model import RobotModel
+from ...core.motion.pose_filter import PoseFilter
 from ...core.motion.velocity_limits import velocity_limits
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import Turns
@@ -25,7 +26,7 @@ from ..inputs.rejections import TAKEN, Rejected, Verdict
 from ..parameters import Table, parameter, table_of, validate
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.hold import HoldGains
-from .cartesian_law import CartesianLaw, Impedance, Pose, Target, TargetFilter, pose_of
+from .cartesian_law import CartesianLaw, Impedance
 from .torque_controller import Laws, TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
@@ -33,6 +34,7 @@ Array = NDArray[np.float64]
 FRAMES = ("base", "target")
 MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
 LONGEST = 0.1     # s between two states for which the target goes on
+EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
 UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
 
 
@@ -52,10 +54,10 @@ class CartesianSettings(TorqueSettings):
     force: float = parameter(50.0, "Largest force of the springs, N: from there on they give way.", name="largest.force",
                              lower=1e-3, upper=1e5)
     moment: float = parameter(10.0, "Largest moment of the springs, N m.", name="largest.moment", lower=1e-3, upper=1e4)
-    posture_stiffness: Array = parameter((10.0,), "Stiffness towards the posture of the activation, in what the link's "
-                                         "pose leaves open, N m/rad or N/m.", name="posture.stiffness", lower=0.0,
-                                         upper=1e5)
-    posture_damping: float = parameter(2.0, "Rate at which motion that the link's pose leaves open decays, 1/s.",
+    posture_bandwidth: float = parameter(3.0, "Bandwidth of the return to the posture of the activation, in what the "
+                                         "link's pose leaves open, 1/s.", name="posture.bandwidth", lower=0.0,
+                                         upper=50.0)
+    posture_damping: float = parameter(6.0, "Rate at which motion that the link's pose leaves open decays, 1/s.",
                                        name="posture.damping", lower=0.0, upper=100.0)
     margin: Array = parameter((0.05,), "Distance from a position limit at which its spring begins, rad or m.",
                               name="limits.margin", lower=0.0, upper=1.0)
@@ -89,16 +91,16 @@ class CartesianSettings(TorqueSettings):
     @property
     def impedance(self) -> Impedance:
         return Impedance(self.translation, self.rotation, self.frame == "target", self.damping_ratio, self.force,
-                         self.moment, self.posture_stiffness, self.posture_damping, self.margin, self.limit_stiffness)
+                         self.moment, self.posture_bandwidth, self.posture_damping, self.margin, self.limit_stiffness)
 
 
 CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, SafetySettings))
 
 
 class Aim(NamedTuple):
-    """What the law aims at: the target, and the posture (nq,)."""
+    """What the law aims at: the target (24,), as of `PoseFilter`, and the posture (nq,)."""
 
-    target: Target
+    target: Array
     posture: Array
 
 
@@ -131,7 +133,7 @@ class CartesianController(TorqueController[CartesianLaws]):
     def __init__(self, model: RobotModel, settings: CartesianSettings) -> None:
         super().__init__(model, settings)
         self._turns, self._fastest = Turns(model), velocity_limits(model)
-        self._filter: TargetFilter | None = None
+        self._filter: PoseFilter | None = None
         self._posture = self._zero
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
@@ -152,23 +154,23 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._filter = self._aim = None
 
     @property
-    def pose(self) -> Pose:
-        """Of the link, in the last state."""
-        return pose_of(self.model, self.state.q, self.settings.body)
+    def pose(self) -> Array:
+        """(4, 4), of the link in the last state, in axes of the root link."""
+        return np.array(forward_kinematics(self.model, self.state.q)[self.model.body_index(self.settings.body)])
 
     def on_goal(self, now: float, frame: str, position: Sequence[float], quaternion: Sequence[float]) -> Verdict:
         """Take a goal pose in axes of a link, "" for the root link, at its present place; quaternion x, y, z, w."""
         try:
-            goal = self._accepted(now, frame, np.array(position, dtype=np.float64),
-                                  np.array(quaternion, dtype=np.float64))
+            axes, origin = self._accepted(now, frame, np.array(position, dtype=np.float64),
+                                          np.array(quaternion, dtype=np.float64))
         except Rejected as error:
             return self.rejections.add(error)
         assert self._filter is not None
-        self._filter.goal = goal
+        self._filter.aim(axes, origin)
         self._goals += 1
         return TAKEN
 
-    def _accepted(self, now: float, frame: str, position: Array, quaternion: Array) -> Pose:
+    def _accepted(self, now: float, frame: str, position: Array, quaternion: Array) -> tuple[Array, Array]:
         if not (all_finite(position) and all_finite(quaternion)):
             raise Rejected("non_finite", f"goal pose {position.tolist()}, {quaternion.tolist()} is not finite")
         size = float(np.linalg.norm(quaternion))
@@ -185,24 +187,24 @@ class CartesianController(TorqueController[CartesianLaws]):
         if frame and frame != self.model.body_names[0]:
             T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]
             position, R = T[:3, :3] @ position + T[:3, 3], T[:3, :3] @ R
-        distance = float(np.linalg.norm(position - self.pose.p))
+        distance = float(np.linalg.norm(position - self.pose[:3, 3]))
         if not distance <= self.settings.farthest:
             raise Rejected("implausible", f"goal pose is {distance:.3g} m away, at most {self.settings.farthest:g} "
                            "('target.farthest')")
-        return Pose(position, R)
+        return R, position
 
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
         self._before, elapsed = self._aim, 1e-9 * (state.time_ns - self._time_ns)
         self._time_ns = state.time_ns
         if self._filter is None or self.safety.mode not in MODES or self.loop.slow:
-            if self._filter is not None and self._filter.goal is not self._filter.pose:
-                self._dropped += 1
-            self._filter = TargetFilter(self.pose, settings.bandwidth, settings.speed, settings.angular_speed)
-            self._filter.goal = self._filter.pose
+            self._dropped += self._filter is not None and not self._filter.waits
+            T = self.pose
+            self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
             self._posture = np.array(state.q)
         elif 0.0 < elapsed:
-            self._filter.advance(min(elapsed, LONGEST))
+            share = float(np.max(np.abs(state.v) / self._fastest))
+            self._filter.advance(min(elapsed, LONGEST), min(max((1.0 - share) / (1.0 - EASY), 0.0), 1.0))
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
         self._aim = Aim(self._filter.target, posture)
 
@@ -211,7 +213,7 @@ class CartesianController(TorqueController[CartesianLaws]):
             return NOTHING
         over = np.abs(self.state.v) / self._fastest
         j = int(np.argmax(over))
-        if over[j] > 1.0 and self.safety.mode != "ramp_out":
+        if over[j] > FAST and self.safety.mode != "ramp_out":
             self._filter = None
             return NoCommand(f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its "
                              f"limit {self._fastest[j]:.3g} (rad/s or m/s)")
@@ -225,20 +227,16 @@ class CartesianController(TorqueController[CartesianLaws]):
     def halt(self, now: float) -> None:
         super().halt(now)
         if self._filter is not None:
-            self._filter.goal = self._filter.pose
+            self._filter.halt()
 
     def warm_up(self) -> None:
         super().warm_up()
-        q, laws = self.model.neutral(), self.safety.laws.newest
-        pose = pose_of(self.model, q, self.settings.body)
-        moving = Target(pose, np.full(6, 1e-3), np.full(6, 1e-3))
-        laws.effort(q, self._zero, Aim(moving, q), 1.0)
+        q, T = self.model.neutral(), forward_kinematics(self.model, self.model.neutral())[-1]
+        target = PoseFilter(T[:3, :3], T[:3, 3], 1.0, 1.0, 1.0).advance(1e-3)
+        self.safety.laws.newest.effort(q, self._zero, Aim(target, q), 1.0)
 
     def report(self) -> dict[str, Any]:
-        values: dict[str, Any] = {"goals": self._goals, "goals_dropped": self._dropped}
-        if self._aim is not None:
-            pose, target = self.pose, self._aim.target.pose
-            values |= {"position_error_mm": 1e3 * float(np.linalg.norm(target.p - pose.p)),
-                       "rotation_error_mrad": 1e3 * float(np.linalg.norm(so3.log(target.R @ pose.R.T))),
-                       "hidden_directions": self.safety.laws.newest.law.hidden}
-        return super().report() | values
+        law = self.safety.laws.newest.law
+        return super().report() | {
+            "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * law.off,
+            "rotation_error_mrad": 1e3 * law.turned, "hidden_directions": law.hidden}
