@@ -6,7 +6,9 @@ Twists ν = (ω, ṗ) and wrenches are in axes of the root link, about the link'
 have a potential: of translation p_d − p and of rotation log(R_d Rᵀ), each with its stiffness; beyond a given force or
 moment it grows linearly, so that the wrench is bounded. D has the damping ratio asked for with the operational-space
 inertia Λ = (J M⁻¹ Jᵀ)⁻¹, by diagonalising K and Λ together. With a target at rest no Coriolis effort is compensated:
-kinetic energy and potentials together then never grow but by the work of others, and of the posture's pull a_p.
+kinetic energy and potentials together then never grow but by the work of others, and of the posture's pull a_p. With a
+target that moves, faster than `SLOW`, v_r also has what the link does not feel of v: an arm without errors of its model
+follows exactly.
 N = 1 − JᵀΛ J M⁻¹ is the dynamically consistent projection; τ_l are springs at position limits. Gravity is left out.
 
 Near singular poses eigenvalues of Λ are bounded, and feed-forward, of which joints would have to move fast, fades along
@@ -28,6 +30,7 @@ from . import inverse, kinematics, mass_matrix
 
 LENGTH = 0.2     # m: angles count as translations at this arm
 SWEEPS = 12      # of Jacobi's rotations
+SLOW = 0.01      # m/s
 TRANSLATION, ROTATION, IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, NUMBERS = 0, 3, 6, 7, 8, 9, 10, 11, 12
 # rows of joints: acceleration towards the posture, lower and upper ends of what is free of springs, their stiffness
 POSTURE, LOWER, UPPER, STIFFNESS, JOINTS = range(5)
@@ -184,7 +187,7 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
         return False
     R, p = link_pose(B, q, link, W)
     R_d, p_d = matrix(target, 0), vector(target, 9)
-    J, Y, zero, led, free = rows[:6], rows[6:12], rows[12], rows[13], rows[14]
+    J, Y, zero, led, free, follows = rows[:6], rows[6:12], rows[12], rows[13], rows[14], rows[15]
     A, V, U, half, L, F = small[:6], small[6:12], small[12:18], small[18:24], small[24:30], small[30:36]
     vectors = small[36:]
     kinematics.jacobian_recursion(B, q, 0, link, 2, rows.reshape(-1), 0)
@@ -226,8 +229,11 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
     eigen(half, V, 6)
     moment, force, energy, s = springs(R, p, R_d, p_d, numbers)
     wrench, twist, turned, image = vectors[0], vectors[1], vectors[2], vectors[3]
+    speed = 0.0
     moving = False
     for r in range(6):
+        x = target[12 + r] * (LENGTH if r < 3 else 1.0)
+        speed += x * x
         wrench[r] = moment[r] if r < 3 else force[r - 3]
         twist[r] = target[12 + r]
         moving |= target[12 + r] != 0.0 or target[18 + r] != 0.0
@@ -258,8 +264,19 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
         for i in range(n):
             for r in range(6):
                 led[i] += Y[r, i] * image[r]
-        coriolis(B, q, v, led, zero, H[n:], W, tau)
-        alpha, accel = link_bias(B, q, led, zero, link, W)
+        for r in range(6):
+            twist[r] = 0.0
+            for i in range(n):
+                twist[r] += J[r, i] * (v[i] - led[i])
+        times_inertia(F, twist, 0, turned, image)
+        share = min(1.0, np.sqrt(speed) / SLOW)
+        for i in range(n):
+            x = v[i] - led[i]
+            for r in range(6):
+                x -= Y[r, i] * image[r]
+            follows[i] = led[i] + share * x
+        coriolis(B, q, v, follows, zero, H[n:], W, tau)
+        alpha, accel = link_bias(B, q, follows, zero, link, W)
         for r in range(3):
             twist[r] = target[18 + r] - alpha[r]
             twist[r + 3] = target[21 + r] - accel[r]

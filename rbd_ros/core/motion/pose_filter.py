@@ -1,7 +1,7 @@
 """A pose that follows goals without steps: a low-pass of third order, with bounded speeds.
 
 `ẋ⃛ = k² (k e − 3 ẋ) − 3 k ẍ` has three equal poles at −k: no overshoot, and position, speed and acceleration are
-continuous whatever the goal does. The distance e to the goal counts up to 3 u/k, which lets the speed reach u. The same
+continuous whatever the goal does. The distance e to the goal counts up to 3 u/k, which lets the speed reach u (and half a percent more). The same
 in the three directions of translation and for the rotation vector from pose to goal, in axes of the pose.
 """
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...core.dynamics.kinematics import forward_kinematics
 from ...core.errors import RbdError, unknown_name
@@ -35,6 +35,7 @@ FRAMES = ("base", "target")
 MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
 LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
+LEASH = 0.15      # m: how far the target leaves a link behind that does not follow
 UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
 
 
@@ -43,16 +44,16 @@ class CartesianSettings(TorqueSettings):
     """Validated parameters of Cartesian impedance control."""
 
     end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
-    translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of `stiffness.frame`, "
+    translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of stiffness.frame, "
                                    "N/m.", name="stiffness.translation", lower=0.0, upper=1e5, count=3)
-    rotation: Array = parameter((20.0, 20.0, 20.0), "Stiffness of rotation about the axes of `stiffness.frame`, N m/rad.",
+    rotation: Array = parameter((20.0, 20.0, 20.0), "Stiffness of rotation about the axes of stiffness.frame, N m/rad.",
                                 name="stiffness.rotation", lower=0.0, upper=1e4, count=3)
     frame: str = parameter("base", "Axes of the stiffness: base (of the root link) or target (of the target pose).",
                            name="stiffness.frame", choices=FRAMES)
     damping_ratio: float = parameter(1.0, "Damping ratio of the link on its springs, in every direction and pose.",
                                      lower=0.0, upper=5.0)
-    force: float = parameter(50.0, "Largest force of the springs, N: from there on they give way.", name="largest.force",
-                             lower=1e-3, upper=1e5)
+    force: float = parameter(50.0, "Largest force of the springs, N: from there on they give way.",
+                             name="largest.force", lower=1e-3, upper=1e5)
     moment: float = parameter(10.0, "Largest moment of the springs, N m.", name="largest.moment", lower=1e-3, upper=1e4)
     posture_bandwidth: float = parameter(3.0, "Bandwidth of the return to the posture of the activation, in what the "
                                          "link's pose leaves open, 1/s.", name="posture.bandwidth", lower=0.0,
@@ -202,11 +203,19 @@ class CartesianController(TorqueController[CartesianLaws]):
             T = self.pose
             self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
             self._posture = np.array(state.q)
-        elif 0.0 < elapsed:
-            share = float(np.max(np.abs(state.v) / self._fastest))
-            self._filter.advance(min(elapsed, LONGEST), min(max((1.0 - share) / (1.0 - EASY), 0.0), 1.0))
+        elif elapsed > 0.0:
+            self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
         self._aim = Aim(self._filter.target, posture)
+
+    def _pace(self, target: PoseFilter) -> float:
+        """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
+        """
+        slack = (1.0 - float(np.max(np.abs(self.state.v) / self._fastest))) / (1.0 - EASY)
+        left = target.target[9:12] - self.pose[:3, 3]
+        if (target.goal[9:12] - target.target[9:12]) @ left > 0.0:
+            slack = min(slack, 2.0 - 2.0 * float(np.linalg.norm(left)) / LEASH)
+        return min(max(slack, 0.0), 1.0)
 
     def command(self, now: float, laws: CartesianLaws) -> Command | NoCommand:
         if self._aim is None:

@@ -18,8 +18,8 @@ HEAVIEST = 2.0     # masses of the robot: where a direction of the link appears 
 @dataclass(frozen=True)
 class Impedance:
     """translation (3,), N/m, and rotation (3,), N m/rad: stiffness along the axes of the root link, or of the target
-    if `in_target`; damping_ratio; largest force, N, and moment, N m, of the springs. posture_bandwidth
-    and posture_damping, 1/s: return to the posture, in what the link's pose leaves open. limit_margin (nv,), rad or m, and
+    if `in_target`; damping_ratio; largest force, N, and moment, N m, of the springs. posture_bandwidth and
+    posture_damping, 1/s: return to the posture, in what the link's pose leaves open. limit_margin (nv,), rad or m, and
     limit_stiffness (nv,): springs near the limits of positions.
     """
 

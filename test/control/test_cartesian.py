@@ -1,0 +1,206 @@
+"""Cartesian impedance control on a simulated arm: goals, pushes, stops, lost states, lies; where the arm is, and rests."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rbd_ros as rbd
+from rbd_ros.core.lie import so3
+from rbd_ros.core.motion.velocity_limits import velocity_limits
+from rbd_ros.runtime.control.cartesian import FAST, CartesianController, CartesianSettings
+from rbd_ros.runtime.safety import Command
+
+MODEL = rbd.sample("iiwa")
+NAMES, TIP = MODEL.joint_names, MODEL.body_names[-1]
+START = np.array([0.2, 0.5, -0.3, -1.2, 0.2, 0.8, 0.1])
+INERTIA = np.diag(rbd.mass_matrix(MODEL, START))
+STEP = 2e-3
+LIMITS = velocity_limits(MODEL)
+
+
+class Rig:
+    """Controller and plant, at 500 Hz; masses and friction of the plant may be others than the model's."""
+
+    def __init__(self, masses=1.0, friction=0.0, seed=0, **values):
+        gains = {"gains.kp": (100.0 * INERTIA).tolist(), "gains.kd": (14.0 * INERTIA).tolist(), "target.farthest": 3.0}
+        self.controller = CartesianController(MODEL, CartesianSettings.from_values({**gains, **values}, MODEL))
+        self.controller.activate(0.0)
+        truth = MODEL.with_scaled_masses(masses).with_(friction=np.full(7, friction), damping=np.full(7, friction))
+        self.plant = rbd.Simulator(truth, step=STEP, q=START)
+        self.now, self.effort, self.rng = 1.0, np.zeros(7), np.random.default_rng(seed)
+        self.fastest, self.modes, self.asked = 0.0, [], []
+
+    def run(self, seconds, force=None, lost=False, lie=None):
+        """force (3,): N on the tip, axes of the world; lost: no joint states; lie: positions sent in place of true."""
+        for _ in range(round(seconds / STEP)):
+            self.now += STEP
+            q, v = self.plant.q, self.plant.v + 1e-3 * self.rng.normal(size=7)
+            answer = self.controller.watchdog(self.now) if lost else self.controller.on_state(
+                self.now, round(1e9 * self.now), NAMES, q if lie is None else lie, v)
+            if isinstance(answer, Command):
+                self.effort = answer.effort
+            wrench = None
+            if force is not None:
+                R = rbd.forward_kinematics(MODEL, self.plant.q)[-1, :3, :3]
+                wrench = {TIP: np.concatenate([np.zeros(3), R.T @ force])}
+            self.plant.step(self.effort, external_wrenches=wrench)
+            self.fastest = max(self.fastest, float(np.max(np.abs(self.plant.v) / LIMITS)))
+            self.modes.append(self.controller.safety.mode)
+            self.asked.append(self.effort)
+        return self
+
+    @property
+    def pose(self):
+        return rbd.forward_kinematics(MODEL, self.plant.q)[-1]
+
+    def goal(self, move, turn=(0.0, 0.0, 0.0), frame=""):
+        T = self.pose
+        return self.controller.on_goal(self.now, frame, T[:3, 3] + move, so3.to_quaternion(
+            so3.exp(np.array(turn)) @ T[:3, :3]))
+
+    def creeps(self):
+        return float(np.abs(self.plant.v).max()) < 0.15
+
+    def rests(self):
+        return float(np.abs(self.plant.v).max()) < 0.02
+
+
+def test_it_holds_goes_to_the_goal_and_stays():
+    rig = Rig().run(0.8)
+    first = rig.pose
+    np.testing.assert_allclose(rig.plant.q, START, atol=1e-3)
+    assert rig.goal([0.1, 0.1, -0.1], [0.2, 0.1, 0.3])
+    np.testing.assert_allclose(rig.run(4.0).pose[:3, 3] - first[:3, 3], [0.1, 0.1, -0.1], atol=1e-4)
+    assert np.linalg.norm(so3.log(rig.pose[:3, :3] @ first[:3, :3].T) - [0.2, 0.1, 0.3]) < 1e-3
+    assert rig.rests() and rig.modes[-1] == "running" and rig.fastest < 1.3
+    assert rig.controller.report()["goals"] == 1 and rig.controller.report()["position_error_mm"] < 0.1
+
+
+def test_tracking_with_feed_forward():
+    """At its own stiffness the link stays within 1 % of what springs alone would leave it behind."""
+    rig, off = Rig().run(0.8), []
+    rig.goal([0.0, 0.15, 0.0])
+    for _ in range(150):
+        rig.run(0.01)
+        off.append(rig.controller.safety.laws.newest.law.off)
+    behind = 0.25 * 2.0 * np.sqrt(5.0 / 300.0)    # of a mass of 5 kg at its damper, at the largest speed
+    assert max(off) < 0.02 * behind
+
+
+def test_a_goal_in_axes_of_another_link():
+    rig = Rig().run(0.8)
+    T = rbd.forward_kinematics(MODEL, rig.plant.q)
+    other = T[MODEL.body_index("link_4")]
+    here = np.linalg.inv(other) @ T[-1]
+    assert rig.controller.on_goal(rig.now, "link_4", here[:3, 3] + [0.05, 0.0, 0.0], so3.to_quaternion(here[:3, :3]))
+    rig.run(2.0)
+    np.testing.assert_allclose(rig.pose[:3, 3], T[-1, :3, 3] + 0.05 * other[:3, 0], atol=1e-3)
+
+
+def test_it_gives_way_and_comes_back():
+    rig = Rig(**{"stiffness.translation": [500.0, 500.0, 500.0]}).run(0.8)
+    before = rig.pose[:3, 3].copy()
+    rig.run(1.5, force=np.array([20.0, 0.0, 0.0]))
+    np.testing.assert_allclose(rig.pose[:3, 3] - before, [0.04, 0.0, 0.0], atol=2e-3)
+    rig.run(0.6, force=np.array([0.0, 60.0, 0.0]))    # more than the springs bear
+    assert np.linalg.norm(rig.pose[:3, 3] - before) > 0.1
+    rig.run(4.0)
+    np.testing.assert_allclose(rig.pose[:3, 3], before, atol=2e-3)
+    assert rig.rests()
+
+
+def test_a_stop_drops_the_goal_and_a_reset_holds_where_it_is():
+    rig = Rig(masses=1.03).run(0.8)
+    assert rig.goal([0.0, 0.3, 0.0])
+    rig.run(0.6)
+    rig.controller.safety.stop()
+    rig.run(1.5)
+    assert rig.rests() and rig.modes[-1] == "stopped"
+    stopped = rig.pose[:3, 3].copy()
+    refused = rig.goal([0.0, 0.1, 0.0])
+    assert not refused and "~/reset" in refused.text
+    rig.controller.reset(rig.now)
+    rig.run(2.0)
+    assert np.linalg.norm(rig.pose[:3, 3] - stopped) < 0.03 and rig.rests() and rig.modes[-1] == "running"
+    assert rig.controller.report()["goals_dropped"] == 1
+
+
+def test_states_that_cease_drop_the_goal():
+    rig = Rig().run(0.8)
+    rig.goal([0.0, 0.3, 0.0])
+    rig.run(0.6)
+    rig.run(0.15, lost=True)
+    here = rig.pose[:3, 3].copy()
+    rig.run(2.5)
+    assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.1 and rig.modes[-1] == "running"
+    assert rig.controller.report()["goals_dropped"] == 1
+
+
+@pytest.mark.parametrize(("frame", "position", "quaternion", "kind"), [
+    ("", (np.nan, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0), "non_finite"), ("", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0, 0.0), "not_unit"),
+    ("", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0, np.inf), "non_finite"), ("", (0.0, 0.0, 0.5), (1e30, 0.0, 0.0, 0.0), "not_unit"),
+    ("map", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0), "frame"), ("", (0.0, 0.0, 50.0), (0.0, 0.0, 0.0, 1.0), "implausible"),
+    ("", (1e30, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), "implausible")])
+def test_goals_that_are_refused(frame, position, quaternion, kind):
+    rig = Rig().run(0.8)
+    with np.errstate(over="ignore"):
+        assert not rig.controller.on_goal(rig.now, frame, position, quaternion)
+    assert rig.controller.rejections.counts[kind] == 1
+    rig.run(0.5)
+    np.testing.assert_allclose(rig.plant.q, START, atol=1e-3)
+
+
+def test_no_goal_before_the_first_state():
+    controller = CartesianController(MODEL, CartesianSettings.from_values({}, MODEL))
+    controller.activate(0.0)
+    assert "joint states" in controller.on_goal(0.1, "", (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)).text
+
+
+@pytest.mark.parametrize(("move", "seconds"), [((0.6, 0.0, 0.0), 5.0), ((0.0, 0.0, 2.0), 5.0), ((0.5, 0.0, -0.4), 6.0)])
+def test_goals_out_of_reach_and_through_singular_poses_end_at_rest(move, seconds):
+    rig = Rig(masses=1.03, friction=0.1).run(0.8)
+    assert rig.goal(list(move))
+    rig.run(seconds)
+    assert rig.fastest < 1.5 and rig.creeps() and rig.controller.report()["position_error_mm"] < 200.0
+    assert rig.goal([*(-0.3 * np.array(move))])
+    rig.run(seconds)
+    assert rig.fastest < 1.5 and rig.creeps() and rig.controller.report()["position_error_mm"] < 40.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_walk_never_runs_away(seed):
+    """Goals, pushes, stops, resets, lost states, outliers, other parameters: fast only as pushes make it, then at rest."""
+    rng = np.random.default_rng(seed)
+    rig = Rig(masses=rng.uniform(0.95, 1.05), friction=0.2, seed=seed, **{"stiffness.translation": [400.0] * 3}).run(0.6)
+    for _ in range(14):
+        event = rng.integers(8)
+        if event <= 2:
+            rig.goal(0.25 * rng.normal(size=3), 0.5 * rng.normal(size=3))
+        elif event == 3:
+            rig.run(0.1, force=40.0 * rng.normal(size=3))
+        elif event == 4:
+            rig.controller.safety.stop()
+            rig.run(0.4)
+            rig.controller.reset(rig.now)
+        elif event == 5:
+            rig.run(rng.uniform(0.0, 0.2), lost=True)
+        elif event == 6:
+            rig.run(0.004, lie=rig.plant.q + rng.normal(size=7))
+        else:
+            rig.controller.apply(CartesianSettings.from_values({
+                "gains.kp": (100.0 * INERTIA).tolist(), "gains.kd": (14.0 * INERTIA).tolist(), "target.farthest": 3.0,
+                "stiffness.translation": rng.uniform(50.0, 600.0, 3).tolist(),
+                "stiffness.frame": str(rng.choice(["base", "target"]))}, MODEL))
+        rig.run(rng.uniform(0.1, 0.8))
+    rig.controller.reset(rig.now)
+    rig.run(4.0)
+    assert np.isfinite(rig.asked).all() and rig.fastest < 2.0 * FAST and rig.rests() and rig.modes[-1] == "running"
+
+
+@pytest.mark.parametrize(("values", "words"), [
+    ({"end_effector": "no"}, "end_effector"), ({"stiffness.translation": [1.0]}, "stiffness.translation"),
+    ({"stiffness.rotation": [1.0, -1.0, 1.0]}, "stiffness.rotation"), ({"stiffness.frame": "tool"}, "stiffness.frame"),
+    ({"largest.force": 0.0}, "largest.force")])
+def test_wrong_parameters(values, words):
+    with pytest.raises(rbd.RbdError, match=words):
+        CartesianSettings.from_values(values, MODEL)
