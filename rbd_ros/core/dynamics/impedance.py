@@ -31,10 +31,10 @@ from . import inverse, kinematics, mass_matrix
 LENGTH = 0.2     # m: angles count as translations at this arm
 SWEEPS = 12      # of Jacobi's rotations
 SLOW = 0.01      # m/s
-TRANSLATION, ROTATION, IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, NUMBERS = 0, 3, 6, 7, 8, 9, 10, 11, 12
+TRANSLATION, ROTATION, IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, RATE = 0, 3, 6, 7, 8, 9, 10, 11, 12
 # rows of joints: acceleration towards the posture, lower and upper ends of what is free of springs, their stiffness
 POSTURE, LOWER, UPPER, STIFFNESS, JOINTS = range(5)
-HIDDEN, OFF, TURNED, ENERGY, KNOWN = range(5)
+HIDDEN, OFF, TURNED, ENERGY, BOUNDED, KNOWN = range(6)
 SIZE = max(inverse.SIZE, kinematics.SIZE, mass_matrix.SIZE)    # of the workspace per node
 
 
@@ -179,8 +179,9 @@ def coriolis(B, q, v, led, zero, scratch, W, tau):
              "float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1])")
 def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, known, tau):
     """The effort of one state. target: R_d (9), p_d (3), ν_d (6), ν̇_d (6). H (2 nv, nv), rows (16, nv), small (42, 6);
-    known (KNOWN): hidden directions, |p_d − p|, |log(R_d Rᵀ)|, energy of all springs. False for invalid input, a mass
-    matrix that is not positive definite, or a result that is not finite.
+    known (KNOWN): hidden directions, |p_d − p|, |log(R_d Rᵀ)|, energy of all springs, directions whose damping is
+    bounded by the rate. False for invalid input, a mass matrix that is not positive definite, or a result that is not
+    finite.
     """
     n = size_v(B)
     if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and all_finite(target) and all_finite(joints[POSTURE])):
@@ -207,7 +208,7 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
                 x += J[r, i] * Y[c, i]
             A[r, c] = x * (1.0 / LENGTH if r < 3 else 1.0) * (1.0 / LENGTH if c < 3 else 1.0)
     eigen(A, V, 6)
-    known[HIDDEN] = 0.0
+    known[HIDDEN] = known[BOUNDED] = 0.0
     for c in range(6):    # Λ = L Lᵀ, of the feed-forward F Fᵀ; U := L⁻ᵀ
         share = 1.0
         if A[c, c] < numbers[LEAST]:
@@ -247,7 +248,11 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
         x = 0.0
         for r in range(6):
             x += V[r, c] * turned[r]
-        image[c] = 2.0 * numbers[RATIO] * np.sqrt(max(half[c, c], 0.0)) * x
+        rate = 2.0 * numbers[RATIO] * np.sqrt(max(half[c, c], 0.0))
+        if rate > numbers[RATE]:
+            rate = numbers[RATE]
+            known[BOUNDED] += 1.0
+        image[c] = rate * x
     for r in range(6):
         turned[r] = 0.0
         for c in range(6):

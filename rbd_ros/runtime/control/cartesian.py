@@ -27,6 +27,7 @@ from ..parameters import Table, parameter, table_of, validate
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.hold import HoldGains
 from .cartesian_law import CartesianLaw, Impedance
+from .loop_rate import LoopRate
 from .torque_controller import Laws, TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
@@ -118,12 +119,13 @@ class CartesianLaws(Laws):
     def hold_gains(self, q: Array) -> HoldGains | None:
         return self._hold_gains
 
-    def effort(self, q: Array, v: Array, aim: Aim, share: float) -> Array:
-        """The effort (nv,); share: factor of all but gravity."""
+    def effort(self, q: Array, v: Array, aim: Aim, loop: LoopRate) -> Array:
+        """The effort (nv,); the loop's share is a factor of all but gravity."""
         own = self._zero if "gravity" in self.settings.compensates else self.gravity(q)
-        if share <= 0.0:
+        if loop.share <= 0.0:
             return own
-        return own + share * self.law.effort(q, v, aim.target, aim.posture)
+        return own + loop.share * self.law.effort(q, v, aim.target, aim.posture,
+                                             1.0 / loop.period if loop.period > 0.0 else np.inf)
 
 
 class CartesianController(TorqueController[CartesianLaws]):
@@ -226,12 +228,12 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._filter = None
             return NoCommand(f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its "
                              f"limit {self._fastest[j]:.3g} (rad/s or m/s)")
-        return Command(laws.effort(self.state.q, self.state.v, self._aim, self.loop.share))
+        return Command(laws.effort(self.state.q, self.state.v, self._aim, self.loop))
 
     def again(self, laws: CartesianLaws) -> tuple[Array, ...] | None:
         if self._before is None:
             return None
-        return (laws.effort(self.state.q, self.state.v, self._before, self.loop.share),)
+        return (laws.effort(self.state.q, self.state.v, self._before, self.loop),)
 
     def halt(self, now: float) -> None:
         super().halt(now)
@@ -242,10 +244,11 @@ class CartesianController(TorqueController[CartesianLaws]):
         super().warm_up()
         q, T = self.model.neutral(), forward_kinematics(self.model, self.model.neutral())[-1]
         target = PoseFilter(T[:3, :3], T[:3, 3], 1.0, 1.0, 1.0).advance(1e-3)
-        self.safety.laws.newest.effort(q, self._zero, Aim(target, q), 1.0)
+        self.safety.laws.newest.effort(q, self._zero, Aim(target, q), self.loop)
 
     def report(self) -> dict[str, Any]:
         law = self.safety.laws.newest.law
         return super().report() | {
             "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * law.off,
-            "rotation_error_mrad": 1e3 * law.turned, "hidden_directions": law.hidden}
+            "rotation_error_mrad": 1e3 * law.turned, "hidden_directions": law.hidden,
+            "bounded_damping": law.bounded}

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.dynamics.impedance import ENERGY, HIDDEN, JOINTS, KNOWN, OFF, SIZE, TURNED, impedance_entry
+from ...core.dynamics.impedance import (
+    BOUNDED, ENERGY, HIDDEN, JOINTS, KNOWN, OFF, RATE, SIZE, TURNED, impedance_entry,
+)
 from ...core.errors import RbdError
 from ...core.model.block import node_count
 from ...core.model.robot_model import RobotModel
+from ..damping_gains import STABLE
 
 Array = NDArray[np.float64]
 HEAVIEST = 2.0     # masses of the robot: where a direction of the link appears heavier, the pose is nearly singular
@@ -37,7 +40,7 @@ class Impedance:
 
 class CartesianLaw:
     """The law for one link of a model with joints of one coordinate each. After `effort`: hidden, the directions in
-    which the pose lets the link not move; off (m) and turned (rad), the distance to the target; energy of the springs
+    which the pose lets the link not move; bounded, those whose damping the rate bounds; off (m) and turned (rad), the distance to the target; energy of the springs
     (J).
     """
 
@@ -46,7 +49,7 @@ class CartesianLaw:
         self.model, self.body, self.impedance = model, body, impedance
         self._index = model.body_index(body)
         self._numbers = np.array([*z.translation, *z.rotation, float(z.in_target), z.damping_ratio, z.largest_force,
-                                  z.largest_moment, z.posture_damping, 1.0 / (HEAVIEST * model.total_mass)])
+                                  z.largest_moment, z.posture_damping, 1.0 / (HEAVIEST * model.total_mass), np.inf])
         self._joints = np.zeros((JOINTS, n))
         self._joints[1:] = (model.position_lower + z.limit_margin, model.position_upper - z.limit_margin,
                             np.broadcast_to(z.limit_stiffness, n))
@@ -54,8 +57,11 @@ class CartesianLaw:
         self._matrices, self._rows, self._small = np.empty((2 * n, n)), np.empty((16, n)), np.empty((42, 6))
         self._known = np.zeros(KNOWN)
 
-    def effort(self, q: Array, v: Array, target: Array, posture: Array) -> Array:
-        """The effort (nv,) without gravity. target (24,): as of `PoseFilter`; posture (nq,). Raises `RbdError`."""
+    def effort(self, q: Array, v: Array, target: Array, posture: Array, rate: float = np.inf) -> Array:
+        """The effort (nv,) without gravity. target (24,): as of `PoseFilter`; posture (nq,); rate: of the loop, Hz,
+        which bounds the damping. Raises `RbdError`.
+        """
+        self._numbers[RATE] = STABLE * rate if rate > 0.0 else np.inf
         self._joints[0] = self.impedance.posture_bandwidth**2 * self.model.difference(q, posture)
         tau = np.empty(self.model.nv)
         if not impedance_entry.call(self.model._block, q, v, self._index, target, self._numbers, self._joints,
@@ -66,6 +72,10 @@ class CartesianLaw:
     @property
     def hidden(self) -> int:
         return int(self._known[HIDDEN])
+
+    @property
+    def bounded(self) -> int:
+        return int(self._known[BOUNDED])
 
     @property
     def off(self) -> float:
