@@ -1,4 +1,4 @@
-"""Cartesian impedance control on a simulated arm: goals, pushes, stops, lost states, lies; where the arm is, and rests."""
+"""Cartesian impedance control on a simulated arm: goals, pushes, stops, lost states, lies; where it is, and rests."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,22 +8,25 @@ import rbd_ros as rbd
 from rbd_ros.core.lie import so3
 from rbd_ros.core.motion.velocity_limits import velocity_limits
 from rbd_ros.runtime.control.cartesian import FAST, CartesianController, CartesianSettings
+from rbd_ros.runtime.damping_gains import largest_damping, sampled_inertia
 from rbd_ros.runtime.safety import Command
 
 MODEL = rbd.sample("iiwa")
 NAMES, TIP = MODEL.joint_names, MODEL.body_names[-1]
 START = np.array([0.2, 0.5, -0.3, -1.2, 0.2, 0.8, 0.1])
-INERTIA = np.diag(rbd.mass_matrix(MODEL, START))
 STEP = 2e-3
+INERTIA = np.diag(rbd.mass_matrix(MODEL, START))
+GAINS = {"gains.kp": (100.0 * INERTIA).tolist(), "target.farthest": 3.0,
+         "gains.kd": np.minimum(14.0 * INERTIA, 0.5 * largest_damping(sampled_inertia(MODEL), 1.0 / STEP)).tolist()}
 LIMITS = velocity_limits(MODEL)
+UNTURNED = (0.0, 0.0, 0.0, 1.0)
 
 
 class Rig:
     """Controller and plant, at 500 Hz; masses and friction of the plant may be others than the model's."""
 
     def __init__(self, masses=1.0, friction=0.0, seed=0, **values):
-        gains = {"gains.kp": (100.0 * INERTIA).tolist(), "gains.kd": (14.0 * INERTIA).tolist(), "target.farthest": 3.0}
-        self.controller = CartesianController(MODEL, CartesianSettings.from_values({**gains, **values}, MODEL))
+        self.controller = CartesianController(MODEL, CartesianSettings.from_values({**GAINS, **values}, MODEL))
         self.controller.activate(0.0)
         truth = MODEL.with_scaled_masses(masses).with_(friction=np.full(7, friction), damping=np.full(7, friction))
         self.plant = rbd.Simulator(truth, step=STEP, q=START)
@@ -137,10 +140,11 @@ def test_states_that_cease_drop_the_goal():
 
 
 @pytest.mark.parametrize(("frame", "position", "quaternion", "kind"), [
-    ("", (np.nan, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0), "non_finite"), ("", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0, 0.0), "not_unit"),
-    ("", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0, np.inf), "non_finite"), ("", (0.0, 0.0, 0.5), (1e30, 0.0, 0.0, 0.0), "not_unit"),
-    ("map", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0), "frame"), ("", (0.0, 0.0, 50.0), (0.0, 0.0, 0.0, 1.0), "implausible"),
-    ("", (1e30, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), "implausible")])
+    ("", (np.nan, 0.0, 0.5), UNTURNED, "non_finite"), ("", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0, 0.0), "not_unit"),
+    ("", (0.0, 0.0, 0.5), (0.0, 0.0, 0.0, np.inf), "non_finite"),
+    ("", (0.0, 0.0, 0.5), (1e30, 0.0, 0.0, 0.0), "not_unit"),
+    ("map", (0.0, 0.0, 0.5), UNTURNED, "frame"), ("", (0.0, 0.0, 50.0), UNTURNED, "implausible"),
+    ("", (1e30, 0.0, 0.0), UNTURNED, "implausible")])
 def test_goals_that_are_refused(frame, position, quaternion, kind):
     rig = Rig().run(0.8)
     with np.errstate(over="ignore"):
@@ -156,7 +160,8 @@ def test_no_goal_before_the_first_state():
     assert "joint states" in controller.on_goal(0.1, "", (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)).text
 
 
-@pytest.mark.parametrize(("move", "seconds"), [((0.6, 0.0, 0.0), 5.0), ((0.0, 0.0, 2.0), 5.0), ((0.5, 0.0, -0.4), 6.0)])
+@pytest.mark.parametrize(("move", "seconds"), [((0.0, 0.0, 2.0), 5.0), *(pytest.param(
+    *case, marks=pytest.mark.thorough) for case in (((0.6, 0.0, 0.0), 5.0), ((0.5, 0.0, -0.4), 6.0)))])
 def test_goals_out_of_reach_and_through_singular_poses_end_at_rest(move, seconds):
     rig = Rig(masses=1.03, friction=0.1).run(0.8)
     assert rig.goal(list(move))
@@ -167,11 +172,11 @@ def test_goals_out_of_reach_and_through_singular_poses_end_at_rest(move, seconds
     assert rig.fastest < 1.5 and rig.creeps() and rig.controller.report()["position_error_mm"] < 40.0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 12))])
 def test_a_random_walk_never_runs_away(seed):
-    """Goals, pushes, stops, resets, lost states, outliers, other parameters: fast only as pushes make it, then at rest."""
+    """Goals, pushes, stops, lost states, outliers, other parameters: fast only as pushes make it, then at rest."""
     rng = np.random.default_rng(seed)
-    rig = Rig(masses=rng.uniform(0.95, 1.05), friction=0.2, seed=seed, **{"stiffness.translation": [400.0] * 3}).run(0.6)
+    rig = Rig(rng.uniform(0.95, 1.05), 0.2, seed, **{"stiffness.translation": [400.0] * 3}).run(0.6)
     for _ in range(14):
         event = rng.integers(8)
         if event <= 2:
@@ -188,8 +193,7 @@ def test_a_random_walk_never_runs_away(seed):
             rig.run(0.004, lie=rig.plant.q + rng.normal(size=7))
         else:
             rig.controller.apply(CartesianSettings.from_values({
-                "gains.kp": (100.0 * INERTIA).tolist(), "gains.kd": (14.0 * INERTIA).tolist(), "target.farthest": 3.0,
-                "stiffness.translation": rng.uniform(50.0, 600.0, 3).tolist(),
+                **GAINS, "stiffness.translation": rng.uniform(50.0, 600.0, 3).tolist(),
                 "stiffness.frame": str(rng.choice(["base", "target"]))}, MODEL))
         rig.run(rng.uniform(0.1, 0.8))
     rig.controller.reset(rig.now)

@@ -158,7 +158,7 @@ def test_springs_are_gradients_and_bounded(seed):
                 slope[j] -= sign * law.energy / 2e-5
         np.testing.assert_allclose(tau, slope, atol=2e-5 * max(1.0, np.abs(tau).max()))
     free = law_of(largest_force=30.0, **NO_LIMITS)
-    far = free.effort(q, zero, aimed(R, p + [5.0, 0.0, 0.0]), q)
+    far = free.effort(q, zero, aimed(R, p + np.array([5.0, 0.0, 0.0])), q)
     np.testing.assert_allclose(far, rbd.jacobian(IIWA, q, TIP, "aligned").T @ [0, 0, 0, 30.0, 0, 0], atol=1e-9)
 
 

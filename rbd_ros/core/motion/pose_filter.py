@@ -1,8 +1,9 @@
 """A pose that follows goals without steps: a low-pass of third order, with bounded speeds.
 
 `ẋ⃛ = k² (k e − 3 ẋ) − 3 k ẍ` has three equal poles at −k: no overshoot, and position, speed and acceleration are
-continuous whatever the goal does. The distance e to the goal counts up to 3 u/k, which lets the speed reach u (and half a percent more). The same
-in the three directions of translation and for the rotation vector from pose to goal, in axes of the pose.
+continuous whatever the goal does. The distance e to the goal counts up to 3 u/k, which lets the speed reach u, and half
+a percent more. The same in the three directions of translation and for the rotation vector from pose to goal, in axes
+of the pose.
 """
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from ..model.block import all_finite, matrix, put, put_matrix, vector
 
 Array = NDArray[np.float64]
 SUBSTEP = 2e-3    # s
+NEAR = 1e-4       # m, and of axes
 R, P, W, V, B, A, SIZE = 0, 9, 12, 15, 18, 21, 24    # axes, origin; angular and linear speed; their rates
 
 
@@ -72,13 +74,15 @@ class PoseFilter:
         self.goal = np.concatenate([np.ravel(axes), origin])
 
     def halt(self) -> None:
-        """The goal is where the target is."""
-        self.goal = self._state[:12].copy()
+        """The goal is where the target comes to rest without turning back."""
+        ahead = 3.0 / self.bandwidth
+        self.aim(self._state[:9].reshape(3, 3) @ so3.exp(ahead * self._state[W:W + 3]),
+                 self._state[P:P + 3] + ahead * self._state[V:V + 3])
 
     @property
     def waits(self) -> bool:
-        """Whether the goal is that of `halt`, or of the beginning."""
-        return bool(np.array_equal(self.goal, self._state[:12]))
+        """Whether the target has come to the goal."""
+        return bool(np.abs(self.goal - self._state[:12]).max() < NEAR)
 
     def advance(self, dt: float, pace: float = 1.0) -> Array:
         """The target (24,) after dt (s), in which its time passes by pace · dt."""

@@ -20,6 +20,7 @@ from ...core.lie import so3
 from ...core.model.robot_model import RobotModel
 from ...core.motion.pose_filter import PoseFilter
 from ...core.motion.velocity_limits import velocity_limits
+from ..damping_gains import DampingGains, sampled_inertia
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import Turns
 from ..inputs.rejections import TAKEN, Rejected, Verdict
@@ -89,6 +90,11 @@ class CartesianSettings(TorqueSettings):
     @property
     def body(self) -> str:
         return self.end_effector or self.model.body_names[-1]
+
+    def damping_gains(self) -> DampingGains | None:
+        model = self.model
+        return DampingGains("gains.kd", model.joint_names, self.kd, sampled_inertia(model),
+                            model.armature > 0.0) if self.kd.any() else None
 
     @property
     def impedance(self) -> Impedance:
@@ -184,8 +190,8 @@ class CartesianController(TorqueController[CartesianLaws]):
                            f"{', '.join(self.model.body_names)}")
         if self.safety.latched:
             raise Rejected("bad_trajectory", "no goal is accepted during an emergency stop: call ~/reset first")
-        if self._filter is None or self.state.age(now) >= self.state.timeout:
-            raise Rejected("bad_trajectory", "no goal is accepted before the link is held: no fresh joint states")
+        if self._filter is None or self.safety.mode == "inactive" or self.state.age(now) >= self.state.timeout:
+            raise Rejected("bad_trajectory", "no goal is accepted before the link is held: the node is inactive, or has no fresh joint states")
         R = so3.from_quaternion(quaternion / size)
         if frame and frame != self.model.body_names[0]:
             T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]

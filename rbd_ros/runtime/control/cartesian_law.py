@@ -39,9 +39,10 @@ class Impedance:
 
 
 class CartesianLaw:
-    """The law for one link of a model with joints of one coordinate each. After `effort`: hidden, the directions in
-    which the pose lets the link not move; bounded, those whose damping the rate bounds; off (m) and turned (rad), the distance to the target; energy of the springs
-    (J).
+    """The law for one link of a model with joints of one coordinate each.
+
+    After `effort`: hidden, the number of directions that the pose hides; bounded, of those whose damping the rate
+    bounds; off (m) and turned (rad), the distance to the target; energy of the springs (J).
     """
 
     def __init__(self, model: RobotModel, body: str, impedance: Impedance) -> None:
