@@ -37,6 +37,7 @@ def _node(name: str) -> Callable[[], int]:
 
 
 rbd = _executable("cli.main", lambda number: 128 + number)
+cartesian = _node("cartesian")
 diagnostics_view = _node("diagnostics_view")
 dynamics_server = _node("dynamics_server")
 effort_annotator = _node("effort_annotator")

@@ -55,6 +55,7 @@ setup(
     entry_points={
         "console_scripts": [
             "rbd = rbd_executables:rbd",
+            "cartesian = rbd_executables:cartesian",
             "diagnostics_view = rbd_executables:diagnostics_view",
             "dynamics_server = rbd_executables:dynamics_server",
             "effort_annotator = rbd_executables:effort_annotator",

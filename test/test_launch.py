@@ -227,6 +227,18 @@ def test_float_check_offers_its_test(launch):
     check.end()
 
 
+def test_cartesian_takes_a_goal(launch):
+    from geometry_msgs.msg import PoseStamped
+
+    node = launch("cartesian.launch.py", f"params_file:={CHECKOUT / 'config/cartesian.yaml'}", "namespace:=arm",
+                  "robot_description:=/robot/description", "joint_states:=/robot/joint_states")
+    follow_motion(node)    # describes the robot
+    node.wait_for_active("/arm/cartesian", repeat=node.at_rest("/robot/joint_states", MODEL.joint_names, Q))
+    assert ("/arm/cartesian/target_pose", [f"geometry_msgs/msg/{PoseStamped.__name__}"]) in (
+        node.node.get_topic_names_and_types())
+    node.end()
+
+
 def test_flatness_drives_the_motors_of_elastic_joints(launch):
     from sensor_msgs.msg import JointState
 

@@ -54,8 +54,8 @@ def test_executables_and_files_exist(path):
 def test_nodes_of_robots_start_in_the_enclave_of_their_name(path):
     nodes = calls(path, "Node")
     enclaves = [call["1"] for call in calls(path, "secured")]
-    if path.name in ("bringup.launch.py", "flatness.launch.py", "float.launch.py", "annotator.launch.py",
-                     "planner.launch.py", "server.launch.py", "observer.launch.py"):
+    if path.name in ("bringup.launch.py", "flatness.launch.py", "float.launch.py", "cartesian.launch.py",
+                     "annotator.launch.py", "planner.launch.py", "server.launch.py", "observer.launch.py"):
         assert enclaves == [node["executable"] for node in nodes]
     else:
         assert not enclaves

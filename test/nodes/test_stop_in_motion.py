@@ -26,7 +26,8 @@ WITHOUT = {    # files of config/ that make no torque: nothing of theirs can be 
     "observer": "listens", "mujoco_plant": "a robot",
     "simulator": "a robot", "gazebo_controllers": "of the controller manager",
     "sea_example.actuation": "drives, here with flatness", "feedforward": "the defaults, without gains",
-    "float_check": "takes no trajectories: test_float_check_node.py"}
+    "float_check": "takes no trajectories: test_float_check.py",
+    "cartesian": "takes poses, no trajectories: test_cartesian_node.py"}
 DRIVES = ROOT / "config" / "sea_example.actuation.yaml"
 STIFF = {"motor_gains.kp": [600.0, 250.0, 3e-4], "motor_gains.kd": [25.0, 8.0, 1e-5], "state_rate": 250.0}
 

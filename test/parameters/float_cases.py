@@ -5,20 +5,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from parameters import held_cases
 from parameters.case import Case, Values
-from parameters.torque_cases import (
-    FALLBACK, LOAD, Arm, at_last, compares_gravity, estimated_velocity, fastest, late_states, slow_loops,
-    until_fallback, until_finished, until_not_held, until_running, until_stale,
-)
-from support.arm import NAMES, TILT, TILTED, Q, V, arm, arm_urdf
+from parameters.held_cases import GAINS, STILL
+from parameters.torque_cases import Arm
+from support.arm import Q, V, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.model.payload import payload, with_payloads
 
 FLOAT = "float_check"
-GAINS: dict[str, Any] = {"gains.kp": [10.0, 20.0], "gains.kd": [3.0, 4.0]}
 QUICK: dict[str, Any] = {**GAINS, "sweep": [0.0], "fade": 0.0, "time": 0.1, "feedback.min_rate": 0.0}
-STILL = np.zeros(2)
 
 
 class Float(Arm):
@@ -57,40 +53,12 @@ class Float(Arm):
         return found[0]
 
 
-def effort(values: Values, urdf: str = "") -> Any:
-    """Where the arm is held, in motion."""
-    return Arm(FLOAT, values, urdf).state()
-
-
-def published(values: Values) -> Any:
-    made = Arm(FLOAT, values)
-    return made.made.settings.joints, made.state()[made.made.settings.output]
-
-
-def change(values: Values) -> Any:
-    """Of the effort within 10 ms when the payload changes."""
-    made = Arm(FLOAT, {"ramp_in": 0.01, **values})
-    made.state(v=STILL)
-    made.now += 0.04
-    before = made.state(v=STILL)
-    made.made.apply(made.made.settings.from_values({**values, "ramp_in": 0.01, **LOAD}, rbd.load_urdf(arm_urdf())))
-    made.now += 0.01
-    return np.abs(made.state(v=STILL) - before)
-
-
 def off(values: Values) -> Any:
     """The effort beyond gravity of an arm that is held 0.01 rad away, at V."""
     made = Arm(FLOAT, values)
     made.state(v=STILL)
     made.now += 0.01
     return made.state(Q + 0.01, V) - rbd.gravity_effort(arm(), Q + 0.01)
-
-
-def fed_back(values: Values) -> Any:
-    """The effort beyond gravity 80 ms after the state was sent, with states at 100 Hz."""
-    made = Arm(FLOAT, {"state_rate": 100.0, "ramp_in": 0.5, **GAINS, **values})
-    return made.made.on_state(made.now, round(made.now * 1e9), NAMES, Q, V, (), 0.08).problem == "", (
-        made.made.loop.share)
 
 
 def released_effort(values: Values) -> Any:
@@ -156,60 +124,10 @@ def judged(values: Values) -> str:
 
 def cases() -> dict[str, Case]:
     """By name of the parameter."""
-    model = arm()
-    gravity = rbd.gravity_effort(model, Q)
-    tilted = rbd.gravity_effort(model.with_(gravity=TILTED), Q)
-    locked = {angle: rbd.gravity_effort(rbd.load_urdf(arm_urdf(), locked={"elbow": angle}), Q[:1])
-              for angle in (0.0, 0.5)}
-
-    def load(name: str) -> Case:
-        xx, yy, zz, xy, xz, yz = LOAD["payload.inertia"]
-        body = payload(2.0, LOAD["payload.com"], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        loaded = with_payloads(model, {"lower": body})
-        damped = rbd.gravity_effort(loaded, Q) - 5.0 * rbd.mass_matrix(loaded, Q) @ V
-        return Case(LOAD[name], partial(stopped, FLOAT), damped,
-                    {other: value for other, value in LOAD.items() if other != name})
-
-    def stopped(program: str, values: Values) -> Any:
-        """The safe effort, after an emergency stop."""
-        made = Arm(program, values)
-        made.state(v=STILL)
-        made.made.safety.stop()
-        return made.state()
-
-    def weak(values: Values) -> Any:
-        return effort(values, arm_urdf(shoulder_effort=0.0))
-
-    def rotating(values: Values) -> Any:
-        return stopped(FLOAT, values)
-
+    gravity = rbd.gravity_effort(arm(), Q)
     beyond = np.array([10.0, 20.0]) * -0.01
     return {
-        "gravity": Case([0.0, 1.0, -1.62], effort, rbd.gravity_effort(model.with_(gravity=(0.0, 1.0, -1.62)), Q)),
-        "joints": Case(NAMES[::-1], published, lambda was: (was[0][::-1], was[1][::-1])),
-        "mounting.rpy": Case(list(TILT), effort, tilted),
-        "locked.joints": Case(["elbow"], effort, locked[0.0]),
-        "locked.positions": Case(0.5, effort, locked[0.5], {"locked.joints": ["elbow"]}),
-        "rotor_inertia": Case([0.3, -1.0], rotating, lambda was: was - 5.0 * np.array([0.3, 0.0]) * V),
-        **{name: load(name) for name in LOAD},
-        "robot_compensates": Case(["gravity"], effort, STILL),
-        "gravity_check": Case(False, partial(compares_gravity, FLOAT), False),
-        "effort_limits.maximum": Case(0.5, effort, np.clip(gravity, -0.5, 0.5)),
-        "effort_limits.override_zero": Case(0.5, weak, np.clip(gravity, [-0.5, -50.0], [0.5, 50.0])),
-        "effort_limits.rate": Case(2.0, change, np.array([0.02, 0.02])),
-        "state_timeout": Case(0.205, partial(until_stale, FLOAT), 0.21),
-        "state_rate": Case(100.0, partial(late_states, FLOAT), 1),
-        "velocity_cutoff": Case(0.0, partial(estimated_velocity, FLOAT), np.array([1.0, -2.0])),
-        "plausible_velocity": Case(1.0, partial(fastest, FLOAT), 3.0),
-        "feedback.max_age": Case(9.0, fed_back, (True, 1.0)),
-        "feedback.min_rate": Case(0.1, partial(slow_loops, FLOAT), 0),
-        "ramp_in": Case(0.105, partial(until_running, FLOAT), 0.11),
-        "ramp_out": Case(0.105, partial(until_finished, FLOAT), 0.11),
-        "safe_output.damping": Case(3.0, rotating, gravity - 3.0 * rbd.mass_matrix(model, Q) @ V),
-        "safe_output.hold_position": Case(0.0, until_pushed, STILL, {"gains.kp": [10.0, 20.0]}),
-        "safe_output.hold": Case(0.105, partial(until_not_held, FLOAT), 0.16, {"safe_output.fallback_ramp": 0.0}),
-        "safe_output.fallback_ramp": Case(0.205, partial(until_fallback, FLOAT), 0.26, {"safe_output.hold": 0.0}),
-        "safe_output.fallback": Case(list(FALLBACK), partial(at_last, FLOAT), FALLBACK),
+        **held_cases.cases(FLOAT),
         "gains.kp": Case([10.0, 20.0], off, beyond),
         "gains.kd": Case([3.0, 4.0], off, -np.array([3.0, 4.0]) * V),
         "poses": Case(["0.5 -0.9"], poses, np.array([0.5, -0.9])),
@@ -224,13 +142,3 @@ def cases() -> dict[str, Case]:
         "tolerance": Case(0.02, aborted, True),
         "uncertainty": Case(0.0, judged, "climbs" if 0.02 * gravity[0] > 0.0 else "sinks"),
     }
-
-
-def until_pushed(values: Values) -> Any:
-    """What is added to the gravity torque where the stopped arm was pushed to."""
-    made = Arm(FLOAT, values)
-    made.state(v=STILL)
-    made.made.safety.stop()
-    made.state(v=STILL)
-    made.now += 0.01
-    return made.state(Q + 0.02, STILL) - rbd.gravity_effort(made.made.model, Q + 0.02)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from parameters import (
-    cosimulation_cases, elastic_cases, float_cases, node_cases, observer_cases, other_cases, planner_cases,
-    plant_cases, torque_cases,
+    cartesian_cases, cosimulation_cases, elastic_cases, float_cases, node_cases, observer_cases, other_cases,
+    planner_cases, plant_cases, torque_cases,
 )
 from parameters.case import Case, check, while_running
 from support.tables import TABLES
@@ -20,13 +20,15 @@ TESTS = Path(__file__).parents[1]
 LOGIC: dict[str, Callable[[], dict[str, Case]]] = {
     "feedforward": partial(torque_cases.cases, "feedforward"),
     "flatness": lambda: {**torque_cases.cases("flatness"), **elastic_cases.cases()},
-    "float_check": float_cases.cases, "effort_annotator": other_cases.annotator_cases,
+    "float_check": float_cases.cases, "cartesian": cartesian_cases.cases,
+    "effort_annotator": other_cases.annotator_cases,
     "dynamics_server": other_cases.server_cases,
     "simulator": plant_cases.simulator_cases, "mujoco_plant": plant_cases.mujoco_cases,
     "lockstep": cosimulation_cases.lockstep_cases, "residual": cosimulation_cases.residual_cases,
     "observer": observer_cases.observer_cases,
     "motion_planner": planner_cases.planner_cases}
-WHERE = {"feedforward": "torque_cases", "flatness": "elastic_cases, or torque_cases", "float_check": "float_cases",
+WHERE = {"feedforward": "torque_cases", "flatness": "elastic_cases, or torque_cases",
+         "float_check": "float_cases, or held_cases", "cartesian": "cartesian_cases, or held_cases",
          "simulator": "plant_cases",
          "mujoco_plant": "plant_cases", "motion_planner": "planner_cases", "lockstep": "cosimulation_cases",
          "residual": "cosimulation_cases",
@@ -44,7 +46,7 @@ OUTPUTS = {
     **{f"handover.{name}": "nodes/test_handover.py::test_handover_parameters" for name in (
         "controller_manager", "activate", "deactivate", "timeout")},
 }
-ELSEWHERE: dict[str, dict[str, str]] = {"feedforward": OUTPUTS, "flatness": OUTPUTS, "float_check": OUTPUTS}
+ELSEWHERE: dict[str, dict[str, str]] = dict.fromkeys(("feedforward", "flatness", "float_check", "cartesian"), OUTPUTS)
 SHOWN_HERE = [(program, row) for program in TABLES for row in TABLES[program]
               if row.name not in ELSEWHERE.get(program, {})]
 

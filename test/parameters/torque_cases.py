@@ -15,6 +15,7 @@ import rbd_ros as rbd
 from rbd_ros.core.dynamics.friction import LOAD_SMOOTHING
 from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
 from rbd_ros.core.model.payload import payload, with_payloads
+from rbd_ros.runtime.control.cartesian import CARTESIAN_TABLE, CartesianController, CartesianSettings
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from rbd_ros.runtime.control.following import FollowingController
@@ -26,7 +27,8 @@ from rbd_ros.runtime.world.odometry import Odometry
 
 PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettings, FeedforwardController, 0.01),
                             "flatness": (FLATNESS_TABLE, FlatnessSettings, FlatnessController, 0.1),
-                            "float_check": (FLOAT_TABLE, FloatSettings, FloatCheck, 0.0)}
+                            "float_check": (FLOAT_TABLE, FloatSettings, FloatCheck, 0.0),
+                            "cartesian": (CARTESIAN_TABLE, CartesianSettings, CartesianController, 0.0)}
 PULL = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -5.0])
 FALLBACK = np.array([7.0, 8.0])
 REPORTS = {"contact.reaction": "report", "contact.threshold": 0.1}

@@ -11,7 +11,7 @@ pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or us
 pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
 
 CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "float_check": "FloatCheckNode",
-           "effort_annotator": "EffortAnnotatorNode",
+           "cartesian": "CartesianNode", "effort_annotator": "EffortAnnotatorNode",
            "dynamics_server": "DynamicsServerNode", "simulator": "SimulatorNode", "mujoco_plant": "MujocoPlantNode",
            "lockstep": "LockstepNode", "residual": "ResidualNode", "observer": "ObserverNode",
            "motion_planner": "MotionPlannerNode"}

@@ -4,7 +4,7 @@ A role is an enclave for a program whose node is named `<node>_<role>`; its righ
 """
 from __future__ import annotations
 
-from .rights import LIFE_CYCLE, PARAMETERS, REFERENCES, STOP, SURROUNDINGS, Rights, rights
+from .rights import GOAL, LIFE_CYCLE, PARAMETERS, REFERENCES, STOP, SURROUNDINGS, Rights, rights
 
 # Rights of any node under its own name; without them a node cannot be created.
 PROGRAM = rights(publish=["/rosout", "/parameter_events"], reply=[*PARAMETERS, "~/get_type_description"])
@@ -13,15 +13,15 @@ PROGRAM = rights(publish=["/rosout", "/parameter_events"], reply=[*PARAMETERS, "
 def roles_of(node: str, has: Rights) -> dict[str, Rights]:
     """Roles beside a node with these rights, by name; `~` is that node. Roles without rights are omitted.
 
-    motion: references, trajectories and requests of dynamics and motions. sensing: external wrenches. stop: emergency
-    stop only. reset: its release. tuning: parameters and life cycle. watching: all published topics.
+    motion: references, trajectories, goals and requests of dynamics and motions. sensing: external wrenches. stop:
+    emergency stop only. reset: its release. tuning: parameters and life cycle. watching: all published topics.
     """
     published = {name for name in has.publish if name.startswith("~/")} - {"~/transition_event"}
     commands = {"~/commands", "~/effort_commands", "~/joint_trajectory_in"}
     reset = has.reply & {"~/reset", "~/pause", "~/step"}
     requests = has.reply - set(PARAMETERS) - set(LIFE_CYCLE) - reset - {"~/get_type_description", "~/set_payload"}
     roles = {
-        "motion": rights(publish=has.subscribe & {*REFERENCES, *commands}, request=requests, call=has.execute),
+        "motion": rights(publish=has.subscribe & {*REFERENCES, GOAL, *commands}, request=requests, call=has.execute),
         "sensing": rights(publish=has.subscribe & set(SURROUNDINGS)),
         "stop": rights(publish=has.subscribe & {STOP}),
         "reset": rights(request=reset),
@@ -38,5 +38,5 @@ def robot_of(has: Rights, taken: frozenset[str]) -> Rights:
 
     taken: published topics of the node that carry torque to the robot.
     """
-    states = has.subscribe - {*REFERENCES, *SURROUNDINGS, STOP, "/clock"}
+    states = has.subscribe - {*REFERENCES, GOAL, *SURROUNDINGS, STOP, "/clock"}
     return rights(publish=states, subscribe=taken, reply=has.request)

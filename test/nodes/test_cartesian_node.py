@@ -1,0 +1,76 @@
+"""The Cartesian node as users have it: a process of its own, reached over DDS."""
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped
+from harness import RELIABLE, Peer
+from std_msgs.msg import Bool
+
+import rbd_ros as rbd
+from rbd_ros.core.lie.so3 import to_quaternion
+
+NAMES, Q, STILL = ["shoulder", "elbow"], np.array([0.3, -0.7]), np.zeros(2)
+STIFFNESS, FORWARD = 300.0, np.array([0.04, 0.0, 0.03])    # N/m, m
+QUICK = {"ramp_in": 0.0, "ramp_out": 0.0, "state_timeout": 10.0, "feedback__max_age": ".inf", "feedback__min_rate": 0.0,
+         "target__bandwidth": 50.0, "target__speed": 10.0}
+
+
+@pytest.fixture
+def peer(private_domain):
+    with Peer("cartesian") as peer:
+        peer._stamps = itertools.count(1_000_000_000_000, 10_000_000)    # 10 ms: the target moves in their time
+        yield peer
+
+
+def goal(position, quaternion, frame=""):
+    message = PoseStamped()
+    message.header.frame_id = frame
+    pose = message.pose
+    for part, names, values in ((pose.position, "xyz", position), (pose.orientation, "xyzw", quaternion)):
+        for name, value in zip(names, values, strict=True):
+            setattr(part, name, float(value))
+    return message
+
+
+def test_a_goal_moves_the_link_and_a_malformed_one_does_not(start_node, peer):
+    process = start_node("cartesian", "--params-file", "config/cartesian.yaml",
+                         robot_description_file=str(rbd.sample_path("two_link")), **QUICK)
+    model = rbd.sample("two_link")
+    link = model.body_names[-1]
+    pose = rbd.forward_kinematics(model, Q)[-1]
+    place, quaternion = pose[:3, 3], to_quaternion(pose[:3, :3])
+    gravity = rbd.gravity_effort(model, Q)
+    pulled = gravity + STIFFNESS * rbd.jacobian(model, Q, link, "aligned")[3:].T @ FORWARD
+    publisher = peer.node.create_publisher(PoseStamped, "cartesian/target_pose", RELIABLE)
+    peer.spin_until(lambda: publisher.get_subscription_count() > 0, "subscription")
+
+    def becomes(expected):
+        peer.answer_close_to(expected, NAMES, Q, STILL, tolerance=1e-5)
+
+    def counts(*names):
+        return [int(peer.diagnostics.get(name, 0)) for name in names]
+
+    becomes(gravity)    # held where it is
+    publisher.publish(goal(place + FORWARD, quaternion))
+    becomes(pulled)     # the arm does not move, the target does
+    bad = {"rejected_non_finite": goal([math.nan, 0.0, 0.0], quaternion), "rejected_not_unit": goal(place, [0.0] * 4),
+           "rejected_frame": goal(place, quaternion, "nowhere"),
+           "rejected_implausible": goal(place + 30.0 * FORWARD, quaternion)}
+    peer.spin_until(lambda: all(counts(*bad)), "rejections", lambda: [publisher.publish(each) for each in bad.values()])
+    assert counts("goals") == [1] and "input rejected: goal pose" in process.output()
+    becomes(pulled)
+    publisher.publish(goal([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], link))
+    becomes(gravity)    # to where the link is
+    button = peer.node.create_publisher(Bool, "cartesian/emergency_stop", RELIABLE)
+    publisher.publish(goal(place + FORWARD, quaternion))
+    becomes(pulled)
+    peer.spin_until(lambda: peer.diagnostics.get("mode") == "stopped", "stop",
+                    lambda: (button.publish(Bool(data=True)), peer.send_state(NAMES, Q, STILL)))
+    becomes(gravity)
+    peer.spin_until(lambda: counts("goals_dropped", "goals") == [1, 3] and all(counts("rejected_bad_trajectory")),
+                    "refusal of goals", lambda: publisher.publish(goal(place, quaternion)))
+    assert process.end() == 0 and "Traceback" not in process.output()
