@@ -23,7 +23,7 @@ from ..compiled.kernel import kernel, sweep
 from ..dynamics.kinematics import jacobian_recursion
 from ..lie.so3 import matrix_to_quaternion, quaternion_log, right_jacobian_inverse
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
-from ..model.block import OWNER, first_position, first_velocity, matrix, node, node_count, vector
+from ..model.block import OWNER, all_finite, first_position, first_velocity, matrix, node, node_count, vector
 from ..model.configuration import between_node, integrate_state
 
 # rows of the table of velocity coordinates: limits; where starts are, and the step of their sequence; place in q or −1;
@@ -330,6 +330,23 @@ def turned(problem, q, reference):
                         np.floor((table[UPPER, j] - q[k]) / (2.0 * np.pi)))
             if turns != 0.0:
                 q[k] = min(max(q[k] + 2.0 * np.pi * turns, table[LOWER, j]), table[UPPER, j])
+
+
+@quick_entry("boolean(float64[:, ::1], float64[:, ::1])")
+def goals_entry(poses, goals):
+    """Into goals (N, 12) rotation and position of poses (N, 16); whether these are poses, to 1e-6."""
+    valid = True
+    for n in range(poses.shape[0]):
+        T = poses[n]
+        for k in range(3):
+            goals[n, 9 + k] = T[4 * k + 3]
+            valid &= T[12 + k] == 0.0
+            for i in range(3):
+                goals[n, 3 * k + i] = T[4 * k + i]
+                product = T[4 * k] * T[4 * i] + T[4 * k + 1] * T[4 * i + 1] + T[4 * k + 2] * T[4 * i + 2]
+                valid &= abs(product - (1.0 if i == k else 0.0)) <= 1e-6
+        valid &= T[15] == 1.0 and dot(cross(vector(T, 0), vector(T, 4)), vector(T, 8)) > 0.0
+    return valid and all_finite(goals.reshape(-1))
 
 
 @quick_entry("void(float64[::1], int64, float64[:, ::1], float64[::1], float64[:, ::1], int64[::1], float64[:, ::1], "

@@ -18,7 +18,7 @@ from ..model.scalars import positive, whole_number
 from ..model.state import real, shaped
 from .damped_newton import (
     ALPHA, ANGULAR, AXIAL, AXIS, FIRST, LINEAR, LOWER, PLACE, POINT, POSITIONS, POSTURES, RANGE, ROWS, STARTS, TABLE,
-    TASK, TOLERANCE, TURN, UPPER, postures_entry,
+    TASK, TOLERANCE, TURN, UPPER, goals_entry, postures_entry,
 )
 from .position_limits import SLACK, coordinate_limits
 
@@ -242,9 +242,11 @@ def _goals(pose: ArrayLike) -> tuple[Array, int | None, bool]:
         return goals.reshape(-1, 12), None if array.ndim == 1 else len(array), False
     if array.ndim not in (2, 3) or array.shape[-2:] != (4, 4):
         raise RbdError(f"pose has shape {array.shape}, expected (4, 4), a position (3,), or a batch (N, 4, 4), (N, 3)")
-    T = se3.checked_pose("pose", array)
-    goals = np.concatenate([T[..., :3, :3].reshape(*T.shape[:-2], 9), T[..., :3, 3]], axis=-1)
-    return goals.reshape(-1, 12), None if array.ndim == 2 else len(array), True
+    count = 1 if array.ndim == 2 else len(array)
+    goals = np.empty((count, 12))
+    if not goals_entry.call(array.reshape(count, 16), goals):
+        se3.checked_pose("pose", array)    # which says why
+    return goals, None if array.ndim == 2 else count, True
 
 
 def task_of(chain: Chain, oriented: bool, axis: ArrayLike | None, offset: ArrayLike, tolerance: float, starts: int
