@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from .core.model.files.constraint_yaml import load_constraints, load_contacts
     from .core.model.files.screws import from_screws
     from .core.motion.effort_energy import EffortEnergy, effort_energy
+    from .core.motion.inverse_kinematics import InverseKinematics, inverse_kinematics
     from .core.motion.optimal.certificate import Usage
     from .core.motion.optimal.limits import MotionLimits
     from .core.motion.optimization import OptimalMotion, optimize_motion
@@ -138,7 +139,8 @@ __all__ = [
     "ElasticLawSettings", "ElasticSimulator", "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation",
     "ExternalWrench", "FeedbackGains", "FeedbackLinearization", "FixedContact", "FloatTest", "Forward",
     "ForwardDerivatives", "ForwardDirectional", "Friction", "GeneralizedMomentum", "Hybrid", "HybridDerivatives",
-    "HybridDirectional", "Identification", "Inertia", "InverseDerivatives", "InverseDirectional", "Joint",
+    "HybridDirectional", "Identification", "Inertia", "InverseDerivatives", "InverseDirectional",
+    "InverseKinematics", "Joint",
     "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MomentumObserver", "MotionLimits", "Motions", "Motor",
     "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PDLaw", "PayloadEstimator", "Plane", "PlaneLimit",
     "Point", "PoseExcitation", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive",
@@ -161,7 +163,8 @@ __all__ = [
     "from_screws", "generalized_momentum", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
     "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics",
     "inverse_dynamics_derivatives", "inverse_dynamics_directional", "inverse_dynamics_second_derivatives",
-    "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia", "jacobian", "joint_friction",
+    "inverse_dynamics_time_derivatives", "inverse_kinematics",
+    "inverse_operational_space_inertia", "jacobian", "joint_friction",
     "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "link_efforts_directional", "load_actuation",
     "load_constraints", "load_contacts", "load_urdf", "mass_matrix", "motor_reference", "motor_reference_directional",
     "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
@@ -261,6 +264,8 @@ _LATER = {
     "from_screws": "core.model.files.screws",
     "EffortEnergy": "core.motion.effort_energy",
     "effort_energy": "core.motion.effort_energy",
+    "InverseKinematics": "core.motion.inverse_kinematics",
+    "inverse_kinematics": "core.motion.inverse_kinematics",
     "Usage": "core.motion.optimal.certificate",
     "MotionLimits": "core.motion.optimal.limits",
     "OptimalMotion": "core.motion.optimization",

@@ -17,6 +17,8 @@ from ..core.errors import RbdError
 
 HERE = ("127.0.0.1", "localhost", "::1")    # this machine alone
 CAMERA, CHANGE = "ViewerCameraMessage", "GuiUpdateMessage"
+DRAG = {f"TransformControls{what}Message": {"type", "name", "owner", *more}    # with their fields
+        for what, more in (("DragStart", ()), ("Update", ("wxyz", "position")), ("DragEnd", ()))}
 LARGEST = 2**16    # bytes of a message from a browser, such as a slider's value
 IS_GUEST: ContextVar[bool] = ContextVar("rbd_view_guest", default=True)    # whether the present client lacks the token
 
@@ -61,6 +63,8 @@ class Gate:
         try:
             message = msgspec.msgpack.decode(raw)
             kind = message["type"]
+            if kind in DRAG:
+                return not guest and message.keys() <= DRAG[kind]
             return kind == CAMERA or (kind == CHANGE and message["updates"].keys() == {"value"}
                                       and (not guest or message["uuid"] in self._opened))
         except (msgspec.DecodeError, AttributeError, TypeError, KeyError, RecursionError):

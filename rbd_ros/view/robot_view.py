@@ -11,7 +11,9 @@ from ..core.model.checks.diagnosis import Finding
 from ..core.model.constraints import ConstraintSet
 from ..core.model.inertia import Array
 from ..core.dynamics.constrained.projection import project
+from ..core.motion.inverse_kinematics import inverse_kinematics
 from .bars import bars_of, html, places_html, places_of
+from .dragging import DragHandle
 from .drawing import Drawing, ground, place_camera
 from .efforts import holding_effort, passive_of
 from .loops import held, ties, ties_html
@@ -53,8 +55,12 @@ class RobotView:
         self._handles: list[Any] = []
         self.player: Player | None = None    # where a motion is played
         self.on_slide: Callable[[], object] = lambda: None    # called when the user moves the robot
+        self._dragging: DragHandle | None = None
         if sliders:
             with self.tabs.add_tab("Joints"):
+                if not self.constraints.size and self.model.nv:
+                    self._dragging = DragHandle(server, self.model.body_names[::-1], scene.size, self.drag,
+                                                lambda: self.move(self.q))
                 self._handles = self._add_sliders()
         with self.tabs.add_tab("Show"):
             self._add_switches()
@@ -71,6 +77,8 @@ class RobotView:
         with self.lock, self.server.atomic():
             self.q = q
             poses = self.drawing.move(q)
+            if self._dragging is not None:
+                self._dragging.follow(self.model.body_names, poses)
             if self.constraints.size:
                 tied = ties(self.model, self.constraints, poses)
                 self.drawing.tie(tied, self._loops_shown)
@@ -102,6 +110,20 @@ class RobotView:
             self.move(q)
             if self.constraints.size:
                 self.set_sliders(q)
+
+    def drag(self, body: str, pose: Array) -> None:
+        """Handle a dragged link: the robot moves to the pose (4, 4), or as near as it gets from where it is."""
+        with self.lock:
+            self.on_slide()
+            try:
+                found = inverse_kinematics(self.model, body, pose, self.q, starts=1)
+            except RbdError as error:    # where a joint is beyond its limits
+                self._problem = str(error)
+                self.move(self.q)
+                return
+            self._problem = "" if found.converged else f"{body}: {found.reason}"
+            self.move(found.q)
+            self.set_sliders(found.q)
 
     def _closed(self, q: Array, slider: Slider | None = None) -> tuple[Array, str]:
         """The configuration with closed loops, with this slider fixed if possible; else the last one, and the reason.

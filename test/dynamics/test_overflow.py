@@ -21,6 +21,7 @@ MODELS = {"iiwa": lambda: rbd.sample("iiwa").with_(damping=1.0, friction=1.0),
           "sliders": lambda: random_tree(1, ["prismatic"] * 3 + ["revolute"])}
 RECIPES = {    # further arguments
     "body": lambda model: model.body_names[-1], "prescribed": lambda model: model.joint_names[1:],
+    "pose": lambda model: rbd.forward_kinematics(model, model.random_configuration(6))[-1],
     "direction": lambda model: np.linspace(0.3, 1.1, 6), "contacts": lambda model: [rbd.CompliantContact(
         rbd.Plane("world"), rbd.Sphere(model.body_names[-1], 10.0), stiffness=1e3, dissipation=0.1)],
     "actuated": lambda model: model.joint_names, "tangent": lambda model: rbd.Tangent(

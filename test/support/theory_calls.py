@@ -230,6 +230,7 @@ def motions():
 
     return {
         "Simulator": (simulated, [(2,), (2,)]),
+        "inverse_kinematics": (lambda: rbd.inverse_kinematics(arm, arm.body_names[-1], np.eye(4)).q, (2,)),
         "optimize_motion": (lambda: rbd.optimize_motion(arm, *ends, 1.5, limits=limits)(0.5).q, (2,)),
         "time_optimal": (lambda: rbd.time_optimal(arm, ends, limits=limits)(0.1).q, (2,)),
         "effort_energy": (lambda: list(rbd.effort_energy(arm, np.linspace(0.0, 1.0, 20).reshape(10, 2), 1.5)),

@@ -189,6 +189,63 @@ def test_links_of_any_name_are_where_they_are(server):
     assert np.allclose([handle.position for handle in view.drawing._links], poses[:, :3, 3])
 
 
+def dragged(what, **fields):
+    return {"type": f"TransformControls{what}Message", "name": "/handle", "owner": ""} | fields
+
+
+def test_a_dragged_link_takes_the_joints_along_within_their_limits(server):
+    """Of who has the token; beyond reach the arm goes as far as it can, says so, and the handle comes back to it."""
+    from rbd_ros.view.robot_view import RobotView
+    from rbd_ros.view.scene import load_scene
+
+    view = RobotView(server, load_scene(rbd.sample_path("iiwa")))
+    model, handle, path = view.model, view._dragging._handle, f"/{server.gate.token}"
+    q = np.array([0.3, 0.5, 0.1, -1.2, 0.2, 0.8, 0.4])
+    view.move(q)
+    view._dragging._link.value = "link_7"
+    view.move(q)
+    pose = rbd.forward_kinematics(model, q)[-1]
+    np.testing.assert_allclose(handle.position, pose[:3, 3])
+    goal, moved = pose[:3, 3] + [0.05, -0.05, 0.1], threading.Event()
+    view.on_slide = moved.set
+
+    def drag(path, position):
+        moved.clear()
+        turned = {"wxyz": handle.wxyz.tolist(), "position": position}
+        connected(server, path, camera(), dragged("DragStart"), dragged("Update", **turned), dragged("DragEnd"))
+
+    goal = goal.tolist()
+    drag("/", goal)    # a guest
+    drag(path, goal)
+    assert moved.wait(60.0)
+    with view.lock:
+        there = rbd.forward_kinematics(model, view.q)[-1]
+    np.testing.assert_allclose(there[:3, 3], goal, atol=1e-6)
+    np.testing.assert_allclose(there[:3, :3], pose[:3, :3], atol=1e-6)
+    assert view._handles[0].value == pytest.approx(view.q[0], abs=1e-3)
+    drag(path, [0.0, 0.0, 9.0])
+    assert moved.wait(60.0)
+    with view.lock:
+        assert "out of reach" in view._problem
+        assert ((view.q >= model.position_lower) & (view.q <= model.position_upper)).all()
+    before = view.q
+    for position in ([np.nan, 0.0, 0.0], [0.0, 1e308, np.inf]):
+        drag(path, position)
+    drag(path, goal)
+    assert moved.wait(60.0)
+    with view.lock:
+        assert view.q is not before
+
+
+def test_a_guest_drags_nothing(server):
+    import msgspec
+
+    for what, fields in (("DragStart", {}), ("Update", {"wxyz": [1, 0, 0, 0], "position": [0, 0, 0]}), ("DragEnd", {})):
+        message = msgspec.msgpack.encode(dragged(what, **fields))
+        assert server.gate.admits(message, False) and not server.gate.admits(message, True)
+        assert not server.gate.admits(msgspec.msgpack.encode(dragged(what, removed=True, **fields)), False)
+
+
 @pytest.mark.parametrize("host", ["a..b", "x" * 300, "256.1.1.1.1"])
 def test_hosts_that_are_none_are_refused_in_words(host):
     pytest.importorskip("viser")

@@ -147,7 +147,10 @@ def motions_entry(B, q, v, a, order, W, motions):
 
 @kernel
 def jacobian_recursion(B, q, k, link, frame, J, offset):
-    """Into J[offset:] the Jacobian (6 × nv) of a link, from the link to the root. frame: 0 body, 1 world, 2 aligned."""
+    """Into J[offset:] the Jacobian (6 × nv) of a link, from the link to the root. frame: 0 body, 1 world, 2 aligned.
+
+    Returns the pose (R, p) of the link.
+    """
     nv = size_v(B)
     for c in range(6 * nv):
         J[offset + c] = 0.0 * B[0]
@@ -180,6 +183,7 @@ def jacobian_recursion(B, q, k, link, frame, J, offset):
             for r in range(3):
                 J[b + r * nv] = va[r]
                 J[b + (r + 3) * nv] = vl[r]
+    return R, p
 
 
 @quick_entry("boolean(float64[::1], float64[::1], int64, int64, float64[:, ::1])")

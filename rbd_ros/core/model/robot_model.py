@@ -183,6 +183,11 @@ class RobotModel:
         return tuple(int(row[block.IQ]) + kind.quaternion for row, kind in self._kinds if kind.quaternion is not None)
 
     @functools.cached_property
+    def _chains(self) -> dict[int, Any]:
+        """What `inverse_kinematics` keeps, by link."""
+        return {}
+
+    @functools.cached_property
     def _is_length(self) -> NDArray[np.bool_]:
         lengths = np.zeros(self.nq, dtype=bool)
         for row, kind in self._kinds:

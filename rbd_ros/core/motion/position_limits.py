@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics.constrained.mechanism import places
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .trajectory import Trajectory, Waypoint, segment
@@ -21,9 +22,16 @@ _WAY = np.linspace(0.0, 1.0, 129)[1:-1, None, None]    # error of an extremum: 5
 
 
 def limits(model: RobotModel) -> tuple[Array, Array]:
-    """Lower and upper limits (nv,), infinite for unlimited joints."""
+    """Lower and upper limits (nq,), infinite for unlimited joints."""
     limited = model.position_lower != model.position_upper
     return np.where(limited, model.position_lower, -np.inf), np.where(limited, model.position_upper, np.inf)
+
+
+def coordinate_limits(model: RobotModel) -> tuple[Array, Array]:
+    """Lower and upper limits (nv,) by velocity coordinate; quaternions have none."""
+    index = places(model)
+    low, high = limits(model)
+    return np.where(index >= 0, low[index], -np.inf), np.where(index >= 0, high[index], np.inf)
 
 
 def check_points(model: RobotModel, q: Array, start: Array | None) -> None:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...dynamics.constrained.mechanism import places
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
-from ..position_limits import limits as position_limits
+from ..position_limits import coordinate_limits
 
 Array = NDArray[np.float64]
 LARGEST = 1e30     # limits above count as infinite
@@ -37,9 +36,7 @@ class MotionLimits:
 
     def checked(self, model: RobotModel) -> CheckedLimits:
         """The limits as arrays (nv,); raises `RbdError`, naming limit and joint."""
-        indices = places(model)    # quaternions have no limits
-        lower, upper = (np.where(indices >= 0, values[indices], side * np.inf) for values, side in zip(
-            position_limits(model), (-1.0, 1.0), strict=True))
+        lower, upper = coordinate_limits(model)
         defaults = {"position_lower": lower, "position_upper": upper, "velocity": model.velocity_limit,
                     "effort": model.effort_limit}
         arrays: dict[str, Array] = {}

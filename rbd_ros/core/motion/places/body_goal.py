@@ -15,11 +15,13 @@ from ...errors import RbdError
 from ...lie import se3
 from ...model.inertia import finite
 from ...model.robot_model import RobotModel
+from ..damped_newton import TOLERANCE
+from ..inverse_kinematics import MOST_STARTS, chain_to, diagnosis, postures, task_of
 
 Array = NDArray[np.float64]
 RESTORATIONS, RESTORED = 6, 1e-12
-RESTARTS, STEPS = 30, 60
-ENOUGH = 3          # number of postures, of which the nearest is taken
+RESTARTS, STEPS = 30, 60    # of the search for postures with closed loops
+ENOUGH = 3          # number of these, of which the nearest is taken
 REACHED = 1e-9      # m, rad: tolerance of a posture
 HELD = 1e-5         # m, rad: tolerance at an end of a motion
 STEP = 1e-6         # rad, m, for finite differences
@@ -29,7 +31,7 @@ INSIDE = 1e-2       # margin, relative to the position limits
 WAY = 40            # postures on a line between two postures
 SHORTER = 0.25      # factor of a step whose end has open loops
 SMALLEST = 1e-3     # smallest share of a step
-WIDE = 0.5          # rad, m: range of a restart of a mechanism with loops, without limits; half a turn of an open chain
+WIDE = 0.5          # rad, m: range of a restart without limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,15 +156,16 @@ class EndPose:
         """A posture (nq,) at the goal within limits (nv,), reachable along a line of u from the known posture; the
         nearest of several. Raises `RbdError` if none is found by the time `until` (`time.perf_counter`).
         """
+        if not len(self.chain.dependent):
+            return self._open(lower, upper, name)
         chain, begin = self.chain, self._near
-        middle, loops = begin[chain.own], len(chain.dependent) > 0
+        middle = begin[chain.own]
         own_lower, own_upper = lower[chain.independent], upper[chain.independent]
-        reach = WIDE if loops else np.pi
-        low, high = (np.where(np.isfinite(limit), limit, middle + side * reach)
+        low, high = (np.where(np.isfinite(limit), limit, middle + side * WIDE)
                      for limit, side in ((own_lower, -1.0), (own_upper, 1.0)))
-        room = INSIDE * np.where(np.isfinite(own_lower) & np.isfinite(own_upper), own_upper - own_lower, 0.0)
+        room = _room(own_lower, own_upper)
         rng = np.random.default_rng(2)
-        postures: list[Array] = []
+        found: list[Array] = []
         best = np.inf
         for attempt in range(RESTARTS):
             q = begin
@@ -176,17 +179,32 @@ class EndPose:
             positions = chain.coordinates(q)
             if (off <= 1e3 * REACHED and self.goal.upright(chain.model, q) and (positions >= lower).all()
                     and (positions <= upper).all() and self._led_to(q, begin)):
-                postures.append(q)
-            if len(postures) >= ENOUGH or time.perf_counter() > until:
+                found.append(q)
+            if len(found) >= ENOUGH or time.perf_counter() > until:
                 break
-        if not postures:
-            raise RbdError(f"{name}: no posture within the position limits"
-                           + (", with loops closed on a straight way of the independent joints," if loops else "")
-                           + f" was found that brings '{self.body}' to "
-                           f"{np.array2string(np.asarray(self.goal.position), precision=4)}; the best is off by "
-                           f"{best:.3g}")
-        self._near = min(postures, key=lambda q: float(np.abs(q[chain.own] - middle).max()))
+        if not found:
+            raise self._nowhere(name, ", with loops closed on a straight way of the independent joints,",
+                                f"the best is off by {best:.3g}")
+        self._near = min(found, key=lambda q: float(np.abs(q[chain.own] - middle).max()))
         return self._near
+
+    def _open(self, lower: Array, upper: Array, name: str) -> Array:
+        """`posture` of an open chain: with some room to the limits (nv,), or without."""
+        chain = chain_to(self.chain.model, self.body)
+        rotation = np.eye(3) if self.goal.orientation is None else np.asarray(self.goal.orientation)
+        goal = np.concatenate([rotation.reshape(9), np.asarray(self.goal.position)])
+        task = task_of(chain, self.goal.orientation is not None, None, self.goal.offset, 1e3 * REACHED, MOST_STARTS)
+        room = _room(lower, upper)
+        for low, high in ((lower + room, upper - room), (lower, upper)):
+            q, error = postures(chain, goal[None], task, chain.limited(low, high), self._near, self._near)
+            if (error <= task[TOLERANCE]).all():
+                self._near = q[0]
+                return self._near
+        raise self._nowhere(name, "", diagnosis(chain, goal, task, chain.limited(lower, upper), q[0], error[0]))
+
+    def _nowhere(self, name: str, how: str, why: str) -> RbdError:
+        return RbdError(f"{name}: no posture within the position limits{how} was found that brings '{self.body}' to "
+                        f"{np.array2string(np.asarray(self.goal.position), precision=4)}; {why}")
 
     def _sought(self, q: Array, low: Array, high: Array) -> Array:
         """The posture found by a damped Newton's method from a closed one, u within limits."""
@@ -213,3 +231,8 @@ class EndPose:
         chain = self.chain
         end = chain.along(np.linspace(begin[chain.own], q[chain.own], WAY), begin)[-1]
         return bool(np.isfinite(end).all() and np.abs(chain.model.difference(q, end)).max() <= 1e-6)
+
+
+def _room(lower: Array, upper: Array) -> Array:
+    """Margin to position limits; none where there is none."""
+    return INSIDE * np.where(np.isfinite(lower) & np.isfinite(upper), upper - lower, 0.0)
