@@ -118,8 +118,8 @@ def test_gradients_are_those_of_a_complex_step(name, motors, rule, free):
     values = problem.values(x)
     y = np.random.default_rng(6).uniform(0.0, 1.0, len(values.rows))
     gradient = problem.gradient(problem.linear(x), y)
-    at = problem.dynamics._at
-    nodes = at.q, at.T
+    lifted = problem.dynamics._lifted
+    nodes = lifted.q, lifted.T
     np.testing.assert_allclose(values.cost + y @ values.rows, lagrangian(problem, x.astype(complex), y, nodes).real,
                                rtol=1e-10)
     which = np.random.default_rng(7).choice(len(x), min(len(x), 8), replace=False)
