@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compiled.entry import entry
-from ..derivatives.directional.friction_change import NAMES, followed
+from ..derivatives.directional.friction_change import NAMES, with_breakaway
 from ..derivatives.directional.tangent import Tangent, Tangents
 from ..derivatives.taylor import taylor_order, taylor_start, workspace_size
 from ..dynamics.friction import Friction, joint_friction
@@ -198,7 +198,7 @@ class VariedLinks:
             self.block += 1j * STEP * along.models[0]
         self.law, self.nv = joint_friction(model), model.nv
         if len(along.friction):
-            changes = followed(model, self.law, along.friction[0])
+            changes = with_breakaway(model, self.law, along.friction[0])
             self.law = Friction(*(np.asarray(getattr(self.law, name)) + 1j * STEP * change
                                   for name, change in zip(NAMES, changes, strict=True)))
 
