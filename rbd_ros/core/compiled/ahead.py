@@ -177,7 +177,7 @@ def _compile_job(keys: list[tuple[str, str]]) -> list[_Compiled]:
 
 def _compile(item: Entry) -> float:
     begin = time.perf_counter()
-    _roomy(item.compile)
+    _with_large_block(item.compile)
     return time.perf_counter() - begin
 
 
@@ -185,7 +185,7 @@ def _call(work: Callable[[], Any]) -> Any:
     return work()
 
 
-# CPython from 3.11 on gets memory for the frames of functions in blocks of 16 kB, and gives a block back as soon as it
-# is empty: a loop whose calls cross the end of a block asks the system for memory each time. A frame that claims so
-# many places gets a block of 1 MB, half of which is left for the deep calls of numba: a tenth less time.
-_roomy = FunctionType(_call.__code__.replace(co_stacksize=70_000), {})
+# CPython from 3.11 on allocates frames of functions in blocks of 16 kB, and frees a block as soon as it is empty: a
+# loop whose calls cross the end of a block allocates memory each time. A frame with such a large stack gets a block of
+# 1 MB, half of which serves the deep calls of numba: a tenth less time.
+_with_large_block = FunctionType(_call.__code__.replace(co_stacksize=70_000), {})

@@ -1,7 +1,7 @@
 """Specialized functions with parameters: Jacobians of links, dynamics for masks, orders of derivatives.
 
-Such code is asked for by name and parameters, `"jacobian:tool0:world"`, `"hybrid_dynamics:joint1,joint3"`,
-`"inverse_dynamics_time_derivatives:3"`; a call has them as arguments.
+Such code is requested by name and parameters, `"jacobian:tool0:world"`, `"hybrid_dynamics:joint1,joint3"`,
+`"inverse_dynamics_time_derivatives:3"`; in calls, parameters are arguments.
 """
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def _mask_of_text(model: RobotModel, text: str) -> Parameters:
 
 
 def _mask(parameters: Parameters) -> NDArray[np.bool_]:
-    """Of its bytes, which are quicker to make than what else could be a key."""
+    """The mask from its bytes, the quickest hashable form."""
     return np.frombuffer(parameters[0], dtype=np.bool_)
 
 
 def _text_of_mask(model: RobotModel, parameters: Parameters) -> str:
-    return ",".join(name for name, given in zip(model.velocity_names, _mask(parameters), strict=True) if given)
+    return ",".join(name for name, masked in zip(model.velocity_names, _mask(parameters), strict=True) if masked)
 
 
 def _hybrid_of(model: RobotModel, parameters: Parameters) -> Function:
@@ -187,17 +187,17 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def asked(model: RobotModel, text: str) -> tuple[str, Parameters, Function]:
-    """The name, parameters and function of `"name"` or `"name:parameters"`; `RbdError` for what is unknown."""
-    name, _, rest = text.partition(":") if isinstance(text, str) else (text, "", "")
+def function_of(model: RobotModel, text: str) -> tuple[str, Parameters, Function]:
+    """The name, parameters and function of `"name"` or `"name:parameters"`; raises `RbdError` for unknown ones."""
+    name, _, argument = text.partition(":") if isinstance(text, str) else (text, "", "")
     if name in FAMILIES:
-        parameters = FAMILIES[name].of_text(model, rest)
+        parameters = FAMILIES[name].of_text(model, argument)
         return name, parameters, FAMILIES[name].function(model, parameters)
-    if name not in FUNCTIONS or rest:
+    if name not in FUNCTIONS or argument:
         raise unknown_name("function", text, [*FUNCTIONS, *FAMILIES])
     return name, (), FUNCTIONS[name]
 
 
 def label(model: RobotModel, name: str, parameters: Parameters) -> str:
-    """The text of a function and its parameters, as `asked` takes it."""
+    """The text of a function and its parameters, the inverse of `function_of`."""
     return f"{name}:{FAMILIES[name].text(model, parameters)}" if name in FAMILIES else name
