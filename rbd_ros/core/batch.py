@@ -27,7 +27,7 @@ from .errors import RbdError, shown
 from .model.scalars import whole_number
 
 Executors = Executor | int | Callable[[], Executor] | None
-PARTS = 256       # messages to workers: progress is seen in these steps, and what a lost worker takes along is small
+PARTS = 256       # messages to workers: the resolution of progress, and a small loss if a worker ends
 ATTEMPTS = 3      # of a part whose worker was lost
 PATIENCE = 1.0    # s before a bar is drawn
 # Variables that bound the threads of linear algebra, read where a process loads it.

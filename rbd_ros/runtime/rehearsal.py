@@ -25,7 +25,7 @@ from .parameters import select, validate
 from .robot import joint_order, load_model
 
 Values = dict[str, Any]
-ROTORS = 0.1    # kg m^2 behind the gears, the default: that of the Panda and the UR5e in the MuJoCo Menagerie
+ROTORS = 0.1    # kg m² at the output of the gears, by default: that of the Panda and the UR5e in the MuJoCo Menagerie
 MARGIN = 0.1    # rad or m: a joint with a stop nearer to 0 starts in the middle of its range
 # For each configuration of the package: a description of the arm (a sample, or a file of package
 # example-robot-data), the replacement of its joint names, and parameters required by the description.

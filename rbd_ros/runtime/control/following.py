@@ -250,11 +250,11 @@ class FollowingController(TorqueController[F], Generic[F]):
 
     @property
     def reacts(self) -> bool:
-        """Whether something is under way that `prepare` goes on with."""
+        """Whether a reaction is active that `prepare` continues."""
         return False
 
     def let_go(self) -> None:
-        """Follow nothing from now on: the safe effort at once, as without a reference."""
+        """Drop all references: the output is the safe effort immediately, as without a reference."""
         for reference in self._references():
             reference.clear()
         self.safety.laws.replace(self.safety.laws.newest)

@@ -27,7 +27,7 @@ from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, wrench_sensors
 Array = NDArray[np.float64]
 POSES = 50      # random poses for the gravity torque of a joint without effort limit
 STOP = 50.0     # rad/s^2 or m/s^2: deceleration of a single joint by its brake
-STILL = 1e-9    # rad/s or m/s: smoothing where friction is not smoothed
+STILL = 1e-9    # rad/s or m/s: smoothing of friction that is not to be smoothed
 
 
 @dataclass(frozen=True, kw_only=True)
