@@ -70,13 +70,13 @@ def know_all() -> None:
 
 def _compiled(entries: Iterable[Entry]) -> Generator[tuple[Entry, float], None, None]:
     """Compiled entries in order of completion, with seconds; closing the generator ends its processes."""
-    left = {(item.module, item.name): item for item in entries}
-    if len(left) > 1 and _cores() > 1 and is_writable():    # workers return code through the cache
+    remaining = {(item.module, item.name): item for item in entries}
+    if len(remaining) > 1 and _cores() > 1 and is_writable():    # workers return code through the cache
         # no processes, or a system without semaphores (the last two)
         with contextlib.suppress(BrokenProcessPool, OSError, ImportError, NotImplementedError):
-            for key, seconds in _by_helpers(list(left.values())):
-                yield left.pop(key), seconds
-    for item in left.values():
+            for key, seconds in _by_helpers(list(remaining.values())):
+                yield remaining.pop(key), seconds
+    for item in remaining.values():
         yield item, _compile(item)
 
 

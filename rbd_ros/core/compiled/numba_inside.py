@@ -93,7 +93,7 @@ def version() -> str:
 
 
 @intrinsic    # type: ignore[untyped-decorator]
-def call_at(typing_context: Any, address: Any, given: Any, out: Any) -> Any:
+def call_at(typing_context: Any, address: Any, inputs: Any, out: Any) -> Any:
     """Within kernels: call `void f(double*, double*)` at this address with two arrays' addresses."""
     signature = types.void(types.int64, types.uintp, types.uintp)
 

@@ -119,9 +119,10 @@ def _inverse_series_of(model: RobotModel, parameters: Parameters) -> Function:
     def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
         q, nv = x[0], len(x[1])
         if top <= 2 and not plain(has_varying)(B):
-            found = symbols([0.0] * 3 * nv).reshape(3, nv)
-            plain(second_order_recursion)(B, q, 0, (*x[1:], *[symbols([0.0] * nv)] * (2 - top)), (0, 0, 0, 0), W, found)
-            out[:] = found.reshape(-1)[:len(out)]
+            efforts = symbols([0.0] * 3 * nv).reshape(3, nv)
+            plain(second_order_recursion)(B, q, 0, (*x[1:], *[symbols([0.0] * nv)] * (2 - top)), (0, 0, 0, 0), W,
+                                          efforts)
+            out[:] = efforts.reshape(-1)[:len(out)]
             return True
         rates = symbols([rate / factorial(m) for m, each in enumerate(x[1:]) for rate in each])
         W = symbols([0.0] * plain(workspace_size)(B, top))
@@ -142,24 +143,27 @@ def _forward_series_of(model: RobotModel, parameters: Parameters) -> Function:
         """Order by order, as `forward_time_derivatives_batch`."""
         q, v = x[:2]
         nv = len(v)
-        still = B.copy()
-        still[GRAVITY:GRAVITY + 3] = 0.0
-        none = (np.zeros(0, dtype=np.bool_), symbols([0.0] * nv))
+        weightless = B.copy()
+        weightless[GRAVITY:GRAVITY + 3] = 0.0
+        zeros = symbols([0.0] * nv)
+        unprescribed = np.zeros(0, dtype=np.bool_), zeros
         rates = symbols([*v, *[0.0] * nv * (top + 1)])
         series = symbols([0.0] * plain(workspace_size)(B, top))
         plain(taylor_start)(B, q, 0, rates, top, series)
         for m in range(top + 1):
-            below, found = symbols([0.0] * nv), symbols([0.0] * nv)
+            below, acceleration = symbols([0.0] * nv), symbols([0.0] * nv)
             plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
-            rest = symbols(x[2 + m] / float(factorial(m)) - below)
+            residual = symbols(x[2 + m] / float(factorial(m)) - below)
             if B[SHARED] > 0.0:
                 H = symbols([0.0] * nv * (nv + 1))
-                if plain(shared_recursion)(still, q, 0, none[1], rest, 0, none, (W[:0], 0), W, H, found, found) != 0:
+                if plain(shared_recursion)(weightless, q, 0, zeros, residual, 0, unprescribed, (W[:0], 0), W, H,
+                                           acceleration, acceleration) != 0:
                     return False
-            elif plain(articulated_recursion)(still, q, 0, none[1], rest, 0, none, (W[:0], 0), W, found, found) != 0:
+            elif plain(articulated_recursion)(weightless, q, 0, zeros, residual, 0, unprescribed, (W[:0], 0), W,
+                                              acceleration, acceleration) != 0:
                 return False
-            rates[(m + 1) * nv:(m + 2) * nv] = found / (m + 1.0)
-            out[m * nv:(m + 1) * nv] = float(factorial(m)) * found
+            rates[(m + 1) * nv:(m + 2) * nv] = acceleration / (m + 1.0)
+            out[m * nv:(m + 1) * nv] = float(factorial(m)) * acceleration
             if m < top:
                 plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
         return True

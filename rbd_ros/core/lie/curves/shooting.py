@@ -27,10 +27,10 @@ def shoot(miss: Callable[[float, Any], Any], unknown: Array, smallest: float) ->
     reached, step, slope = 0.0, 1.0, np.zeros(6)
     while reached < 1.0:
         share = min(1.0, reached + step)
-        found = _newton(partial(miss, share), unknown + (share - reached) * slope)
-        if found is not None:
-            slope = (found - unknown) / (share - reached)
-            reached, unknown, step = share, found, 1.5 * step
+        solution = _newton(partial(miss, share), unknown + (share - reached) * slope)
+        if solution is not None:
+            slope = (solution - unknown) / (share - reached)
+            reached, unknown, step = share, solution, 1.5 * step
         elif step > smallest:
             step *= 0.4
         else:
