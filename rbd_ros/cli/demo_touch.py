@@ -176,7 +176,7 @@ def run(namespace: argparse.Namespace) -> int:
 
     progress = report.Progress(titles[3], titles)
     arm.change(**{"payload.body": BODY, "payload.mass": load.mass, "payload.com": load.com.tolist(),
-                   "payload.inertia": [*np.diag(load.matrix), load.matrix[0, 1], load.matrix[0, 2], load.matrix[1, 2]]})
+                  "payload.inertia": [*np.diag(load.matrix), load.matrix[0, 1], load.matrix[0, 2], load.matrix[1, 2]]})
     arm.run(2.0)
     arm.taken()
     arm.to_and_fro(WEIGHING)
