@@ -284,7 +284,7 @@ def faults_of_calls():
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="frames have no blocks")
 def test_calls_while_compiling_ask_for_no_memory():
     assert faults_of_calls() >= 1000
-    assert ahead._roomy(faults_of_calls) < 500
+    assert ahead._with_large_block(faults_of_calls) < 500
 
 
 def test_each_helper_gets_what_shares_most_with_what_it_did():

@@ -10,7 +10,7 @@ from ..core.compiled.ahead import compile_all
 from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError, RbdWarning
 from ..core.compiled.cache import cache_directory, is_writable
-from ..core.specialize.families import FAMILIES, asked
+from ..core.specialize.families import FAMILIES, function_of
 from ..core.specialize.functions import FUNCTIONS
 from ..core.specialize.specialized import specialize
 from ..signals import ends_at_once
@@ -34,8 +34,8 @@ def run(namespace: argparse.Namespace) -> int:
         raise RbdError("numba is not available, so there is nothing to compile: install numba, and unset "
                        "RBD_DISABLE_COMPILE")
     if not is_writable():
-        raise RbdError(f"nothing can be kept in {cache_directory()}, so there is no use in compiling ahead: make it a "
-                       "folder that you, and nobody else, may write, or set RBD_CACHE_DIR")
+        raise RbdError(f"nothing can be stored in {cache_directory()}, so that compiling ahead is useless: make it a "
+                       "folder that only you may write, or set RBD_CACHE_DIR")
     if named(namespace) is not None:
         with ends_at_once("compile"):
             _specialize(namespace)
@@ -50,7 +50,7 @@ def _specialize(namespace: argparse.Namespace) -> None:
     """Compile the code of one robot, function by function."""
     model = load_robot(namespace, root=namespace.root)
     for name in namespace.functions:    # reject unknown names before compiling
-        asked(model, name)
+        function_of(model, name)
     begin, compiled, count = time.perf_counter(), 0, len(namespace.functions)
     for number, name in enumerate(namespace.functions, 1):
         if not namespace.quiet and sys.stdout.isatty() and time.perf_counter() - begin > 1.0:

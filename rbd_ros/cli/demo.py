@@ -1,4 +1,4 @@
-"""`rbd demo`: what the controllers do, on simulated robots: one scenario each, with one kind of report."""
+"""`rbd demo`: the controllers on simulated robots: several scenarios with a common form of report."""
 from __future__ import annotations
 
 import argparse
@@ -21,7 +21,7 @@ DURATION = 5.0           # s
 
 
 class Demo(NamedTuple):
-    """What runs it, and why options are refused, by their name."""
+    """The function of a scenario, and the reasons for refused options, by name."""
 
     run: Callable[[argparse.Namespace], int]
     refused: Mapping[str, str]
@@ -57,13 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd demo`."""
     add_robot(parser, nargs="?", metavar="STORY|ROBOT", old="--urdf",
               help="rigid: simulator and controller as ROS nodes; motion: likewise, lifting a heavy load by an optimal "
-                   "motion; identify: likewise, with a wrong description that is mended from a recorded motion; float: "
-                   "a wrong torque constant that the float test finds; touch: an arm that is pushed, and weighs a "
-                   "load; sea: series elastic joints; vsa: joints of "
-                   "variable stiffness; these three use the library without ROS "
-                   "(default: rigid, with a KUKA LBR iiwa 14). Or another arm for rigid: ")
+                   "motion; identify: likewise, with a wrong description that is corrected from a recorded motion; "
+                   "float: a wrong torque constant that the float test finds; touch: an arm that is pushed, and weighs "
+                   "a load; sea: series elastic joints; vsa: joints of variable stiffness; the last four use the "
+                   "library without ROS (default: rigid, with a KUKA LBR iiwa 14). Or another arm for rigid: ")
     parser.add_argument("--config", metavar="FILE", help="rehearse this configuration of a torque node, such as "
-                        "config/ur.yaml, on a simulated arm that does what its robot does itself; rigid only")
+                        "config/ur.yaml, on a simulated arm with that robot's behaviour; rigid only")
     parser.add_argument("--rate", type=float, help=f"joint states per second (default: {RATE:g}); rigid only, the "
                         f"others are controlled at {1.0 / demo_elastic.PERIOD:g} Hz")
     parser.add_argument("--duration", type=float,

@@ -44,7 +44,7 @@ STIFFNESS_POLES = 60.0
 SETTLED = 1.0        # s, after which the stiffness error is evaluated
 
 HOUSING = 0.02       # kg m², added to each link's published inertia for its drive
-ROTORS = (3.0, 3.0, 2.0, 2.0, 0.6, 0.4, 0.2)                              # kg m², behind the gears
+ROTORS = (3.0, 3.0, 2.0, 2.0, 0.6, 0.4, 0.2)                              # kg m², at the output of the gears
 STIFFNESS = (8000.0, 8000.0, 6000.0, 6000.0, 3000.0, 2000.0, 1500.0)      # N m/rad
 SWING, RATE = 0.25, (1.1, 1.7, 2.3, 1.3, 1.9, 2.9, 3.1)                   # of the desired stiffness; and rad/s
 
@@ -78,7 +78,7 @@ def vsa(model: RobotModel, error: float = 0.0) -> Actuation:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Robot and model of it, motion, gains of the motors' PD (nm,)."""
+    """Robot, its model, motion, and gains of the motors' PD (nm,)."""
 
     variant: str
     believed: Actuation
@@ -220,7 +220,7 @@ def run(namespace: argparse.Namespace, variant: str) -> int:
 
 
 def table(results: dict[str, Run], joints: tuple[str, ...]) -> str:
-    """Lines of text."""
+    """The table as text."""
     stiffness: report.Columns = {"stiffness": lambda result: f"{100 * result.stiffness_error:.2f} %"}
     return report.table(results, {**report.errors(results, joints, "mrad"), **(
         stiffness if results["rigid"].joints else {}), "per command": lambda result: f"{result.microseconds:.0f} µs"})

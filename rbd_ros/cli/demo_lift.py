@@ -34,15 +34,15 @@ BODY = "link_7"
 REACH = 0.3          # m from the flange to the load's centre of mass
 SIZE = 0.03          # m: radius of gyration of the load
 SCALING = 0.9       # share of the effort limits used by the planner; the rest is for feedback
-JERK = 0.1           # weight beside ∫‖τ‖², N² m² s⁶: light joints move calmly, too
+JERK = 0.1           # weight relative to ∫‖τ‖², N² m² s⁶: limits the motion of light joints
 MASS_SCALE = 1.01    # of the simulated robot
 HOLD = 0.5           # s of holding before the motion, longer than the fade-in
 MODES = {"minimum_jerk": "minimum jerk, straight", "optimal": "least effort within limits"}
 
 
 class Run(report.Result):
-    """One motion. needed: efforts (N, nv) that it takes, by the model, at times t_needed (N,); t, applied, error: times
-    (M,), efforts and q − q_ref (M, nv) of the simulated robot; planned: figures of the planner.
+    """One motion. needed: its efforts (N, nv) by the model, at times t_needed (N,); t, applied, error: times (M,),
+    efforts and q − q_ref (M, nv) of the simulated robot; planned: figures of the planner.
     """
 
     def __init__(self, title: str, t_needed: Array, needed: Array, t: Array, applied: Array, error: Array,
@@ -105,19 +105,20 @@ def run(namespace: argparse.Namespace) -> int:
     begin, folder = time.monotonic(), namespace.output
     report.prepare(folder)
     arm = lifter()
-    most = heaviest(arm)
+    largest_load = heaviest(arm)
     print(f"{arm.name} lifts {LOAD:g} kg, {1000 * REACH:g} mm before its flange, in {DURATION:g} s. On the straight "
-          f"motion of least jerk\nits torques would suffice for {most:.1f} kg. The planner may use {100 * SCALING:.0f} "
-          f"% of the torque limits; all masses are\n{100 * (MASS_SCALE - 1):.0f} % larger than it thinks.\n",
+          f"motion of least jerk\nits torques would suffice for {largest_load:.1f} kg. The planner may use "
+          f"{100 * SCALING:.0f} % of the torque limits; all masses are\n{100 * (MASS_SCALE - 1):.0f} % larger than in "
+          "its model.\n",
           flush=True)
     results = {mode: _execute(mode, arm, folder) for mode in MODES}
     joints = arm.joint_names
     print("\n" + report.table(results, columns(joints)))
-    print(f"load: {LOAD / most:.2f} times what the straight motion can carry. torque: largest share of a limit that "
-          "the motion needs.\noff: largest distance from the motion, and at its end.")
+    print(f"load: {LOAD / largest_load:.2f} times what the straight motion can carry. torque: largest share of a limit "
+          "that the motion needs.\noff: largest distance from the motion, and at its end.")
     report.finish(namespace, begin, report.summary(results, joints, {
-        "robot": arm.name, "duration_s": DURATION, "load_kg": LOAD, "load_of_minimum_jerk_kg": most,
-        "load_ratio": LOAD / most, "effort_limit": arm.effort_limit.tolist()}), picture=(
+        "robot": arm.name, "duration_s": DURATION, "load_kg": LOAD, "load_of_minimum_jerk_kg": largest_load,
+        "load_ratio": LOAD / largest_load, "effort_limit": arm.effort_limit.tolist()}), picture=(
             "torques.png", lambda path: report.draw(path, (12.0, 7.0), lambda figure: torques(
                 figure, results, joints, arm.effort_limit, f"{arm.name} lifts {LOAD:g} kg in {DURATION:g} s"), 100)))
     return 0

@@ -17,7 +17,7 @@ Points = tuple[Array, Array, Array, Array]    # times (N,) from 0, positions, ve
 RATE = 500.0             # Hz
 PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 HISTORY = 30_000         # depth of the recorder's queue of states, for busy machines
-RELEASED_LATER = 1e12    # a stamp that never comes
+RELEASED_LATER = 1e12    # a stamp that is never reached
 RAMP = 0.2               # s
 
 

@@ -1,4 +1,4 @@
-"""What all demos have: a folder and compiled kernels, progress, and the report as a table, a file and a picture."""
+"""Common parts of the demos: output folder and compiled kernels, progress, report as table, file and picture."""
 from __future__ import annotations
 
 import argparse
@@ -75,12 +75,12 @@ class Result:
         self.largest = float(np.abs(error).max())
 
     def figures(self) -> dict[str, Any]:
-        """What else `summary.json` has of this mode."""
+        """Further entries of this mode in `summary.json`."""
         return {}
 
 
 def errors(results: Mapping[str, Result], joints: Sequence[str], unit: str = "rad") -> Columns:
-    """Columns of tracking errors. better: than the first result; a single one is not better than any."""
+    """Columns of tracking errors. better: ratio to the first result; omitted for a single one."""
     (scale, decimals), first = UNITS[unit], next(iter(results.values())).rms
 
     def worst(result: Result) -> str:
@@ -93,9 +93,9 @@ def errors(results: Mapping[str, Result], joints: Sequence[str], unit: str = "ra
     return {name: text for name, text in columns.items() if name != "better" or len(results) > 1}
 
 
-def table(results: Mapping[str, Any], columns: Columns, what: str = "") -> str:
-    """Lines of text; what: heading of the titles."""
-    return "\n".join(aligned([(what, *columns), *((result.title, *(text(result) for text in columns.values()))
+def table(results: Mapping[str, Any], columns: Columns, heading: str = "") -> str:
+    """The table as text. heading: of the column of titles."""
+    return "\n".join(aligned([(heading, *columns), *((result.title, *(text(result) for text in columns.values()))
                                                   for result in results.values())]))
 
 
@@ -122,8 +122,8 @@ def write_summary(path: Path, content: Mapping[str, Any]) -> None:
 
 def finish(namespace: argparse.Namespace, begin: float, content: Mapping[str, Any], files: Sequence[str] = (),
            picture: tuple[str, Callable[[Path], None]] | None = None) -> None:
-    """Write `summary.json` and the picture (name, and what draws a file), and print what was written, with other files
-    of the output folder. begin: of the demo, by `time.monotonic`, s.
+    """Write `summary.json` and the picture (name, and a function that writes it), and print the names of written files,
+    with other `files` of the output folder. begin: start of the demo (`time.monotonic`, s).
     """
     folder: Path = namespace.output
     write_summary(folder / "summary.json", {**content, "elapsed_s": time.monotonic() - begin})
@@ -168,7 +168,7 @@ def draw_errors(over_time: Any, per_joint: Any, results: Mapping[str, Result], j
 
 
 def draw_joints(axes: Any, values: Sequence[tuple[Array, str]], joints: Sequence[str], title: str, label: str) -> None:
-    """Values (nv,) with their colours: points, as bars have no foot on a logarithmic axis."""
+    """Values (nv,) with their colours, as points, because bars have no base on a logarithmic axis."""
     for i, (each, color) in enumerate(values):
         axes.plot(np.arange(len(each)) + 0.12 * (i - (len(values) - 1) / 2.0), each, "osD"[i % 3], color=color,
                   markersize=8.0)

@@ -1,4 +1,4 @@
-"""`rbd demo touch`: an arm in motion is pushed, yields and goes on; then it lifts a load, weighs it, and tracks well.
+"""`rbd demo touch`: an arm in motion is pushed, yields and resumes; then it lifts a load, weighs it, and tracks well.
 
 The controller of node `feedforward` and the simulator, in the library without ROS. The simulated arm is 1 % heavier
 than its model, with a tenth more friction, and its velocities are noisy; thresholds are those of its own motion without
@@ -50,7 +50,7 @@ EVERY = 10                 # states between samples of the plot
 
 @dataclass
 class Bench:
-    """Controller and simulated arm; rows are of each state."""
+    """Controller and simulated arm, with recorded rows of every state."""
 
     model: RobotModel
     truth: RobotModel
@@ -65,7 +65,7 @@ class Bench:
         self.plant = Simulator(self.truth, step=STEP, q=POSES[0])
 
     def carry(self, load: Inertia) -> None:
-        """Go on with a load on the hand, of which the controller does not know."""
+        """Continue with a load on the hand that is unknown to the controller."""
         self.plant = Simulator(self.truth.with_payload(BODY, load), step=STEP, q=self.plant.q, v=self.plant.v)
 
     def change(self, **values: Any) -> None:
@@ -74,14 +74,14 @@ class Bench:
         self.controller.apply(FeedforwardSettings.from_values(self.settings, self.model))
 
     def move(self) -> Array:
-        """Begin a motion to the other pose, which is returned."""
+        """Start a motion to the other pose; returns this pose."""
         self._at = 1 - self._at
         zero, goal = np.zeros(self.model.nv), POSES[self._at]
         self.controller.on_trajectory(self.now, 0, self.model.joint_names, [Point(WAY, goal, zero, zero)])
         return goal
 
     def run(self, duration: float, force: Any = None) -> None:
-        """For so long; force: time from now (s) → N at the origin of `LINK`, axes of the world."""
+        """Simulate `duration` s; force: time from now (s) → N at the origin of `LINK`, axes of the world."""
         controller, begin = self.controller, self.now
         for _ in range(round(duration / STEP)):
             self.now += STEP
@@ -106,7 +106,7 @@ class Bench:
             self.run(min(WAY, duration - k * WAY))
 
     def taken(self) -> dict[str, Array]:
-        """The rows so far, which are forgotten."""
+        """The recorded rows, which are then cleared."""
         taken = {name: np.array(values) for name, values in self.rows.items()}
         for values in self.rows.values():
             values.clear()
@@ -127,75 +127,76 @@ def run(namespace: argparse.Namespace) -> int:
     begin, folder = time.monotonic(), namespace.output
     report.prepare(folder)
     titles = ("without contact", "pushed", "with a load", "load known")
-    made = bench()
-    model = made.model
+    arm = bench()
+    model = arm.model
     print(f"{model.name}: {100 * (MASSES - 1):.0f} % heavier than its model, {100 * (FRICTION - 1):.0f} % more "
           "friction.\n", flush=True)
 
     progress = report.Progress(titles[0], titles)
-    made.to_and_fro(FREE)
-    free = made.taken()
+    arm.to_and_fro(FREE)
+    free = arm.taken()
     free = {name: values[round(WAY / STEP):] for name, values in free.items()}    # once it moves
     recording = Recording(free["t"], free["q"], free["v"], tau=free["tau"], joints=model.joint_names)
-    found = contact_thresholds(model, recording, friction=joint_friction(model, 0.01))
-    progress.done(f"{FREE:g} s; thresholds " + " ".join(f"{x:.2g}" for x in found.threshold) + " N m")
+    thresholds = contact_thresholds(model, recording, friction=joint_friction(model, 0.01))
+    progress.done(f"{FREE:g} s; thresholds " + " ".join(f"{x:.2g}" for x in thresholds.threshold) + " N m")
 
     progress = report.Progress(titles[1], titles)
-    made.change(**{"contact.reaction": "yield", "contact.threshold": found.threshold.tolist()})
-    made.run(1.0)
-    alarms = made.controller.report()["contacts"]
-    made.taken()
-    start, goal = made.now, made.move()
-    made.run(6.0 + WAY, lambda t: FORCE * (math.sin(math.pi * (t - PUSHED) / LASTS)
+    arm.change(**{"contact.reaction": "yield", "contact.threshold": thresholds.threshold.tolist()})
+    arm.run(1.0)
+    alarms = arm.controller.report()["contacts"]
+    arm.taken()
+    start, goal = arm.now, arm.move()
+    arm.run(6.0 + WAY, lambda t: FORCE * (math.sin(math.pi * (t - PUSHED) / LASTS)
                                            if PUSHED <= t <= PUSHED + LASTS else 0.0))
-    pushed = made.taken()
+    pushed = arm.taken()
     pushed["t"] -= start
-    changes = made.controller.contacts.take_changes()
+    changes = arm.controller.contacts.take_changes()
     first = next((change for change in changes if change.touching), None)
     seen = math.nan if first is None else first.time_ns * 1e-9 - start
-    at = math.nan if first is None else float(np.linalg.norm(pushed["force"][np.searchsorted(pushed["t"], seen)]))
+    detected = math.nan if first is None else float(np.linalg.norm(pushed["force"][np.searchsorted(pushed["t"], seen)]))
     yields = pushed["mode"] == "waiting"
     led = float(np.ptp(pushed["q"][yields], axis=0).max(initial=0.0))
     missed = float(np.abs(pushed["q"][-1] - goal).max())
     estimate = estimated(model, pushed)
     true = np.linalg.norm(pushed["force"], axis=1)[::EVERY]
-    off = float(np.abs(estimate[true > 0.0] - true[true > 0.0]).max()) if true.any() else math.nan
-    progress.done(f"felt {1e3 * (seen - PUSHED):.0f} ms after the push began, at {at:.1f} N of {true.max():.0f}; "
+    error_of_force = float(np.abs(estimate[true > 0.0] - true[true > 0.0]).max()) if true.any() else math.nan
+    progress.done(f"felt {1e3 * (seen - PUSHED):.0f} ms after the push began, at {detected:.1f} N of {true.max():.0f}; "
                   f"the goal is reached within {1e3 * missed:.1f} mrad")
 
     progress = report.Progress(titles[2], titles)
-    made.change(**{"contact.reaction": "off"})
-    made.carry(LOAD)
-    made.to_and_fro(WAY)
-    made.taken()
-    made.to_and_fro(WEIGHING)
-    heavy = made.taken()
+    arm.change(**{"contact.reaction": "off"})
+    arm.carry(LOAD)
+    arm.to_and_fro(WAY)
+    arm.taken()
+    arm.to_and_fro(WEIGHING)
+    heavy = arm.taken()
     load = weighed(model, heavy)
     progress.done(f"{error(heavy):.1f} mrad off at most; weighed in {WEIGHING:g} s of motion: {load.mass:.3f} kg "
                   f"(true {LOAD.mass:g})")
 
     progress = report.Progress(titles[3], titles)
-    made.change(**{"payload.body": BODY, "payload.mass": load.mass, "payload.com": load.com.tolist(),
-                   "payload.inertia": [*np.diag(load.matrix), load.matrix[0, 1], load.matrix[0, 2], load.matrix[1, 2]]})
-    made.run(2.0)
-    made.taken()
-    made.to_and_fro(WEIGHING)
-    known = made.taken()
+    arm.change(**{"payload.body": BODY, "payload.mass": load.mass, "payload.com": load.com.tolist(),
+                  "payload.inertia": [*np.diag(load.matrix), load.matrix[0, 1], load.matrix[0, 2], load.matrix[1, 2]]})
+    arm.run(2.0)
+    arm.taken()
+    arm.to_and_fro(WEIGHING)
+    known = arm.taken()
     progress.done(f"{error(known):.1f} mrad off at most")
 
     good = (first is not None and not alarms and missed < 0.02 and abs(load.mass / LOAD.mass - 1.0) < 0.05
             and error(known) < 0.7 * error(heavy))
     report.finish(namespace, begin, {
-        "robot": model.name, "threshold": found.threshold.tolist(), "false_alarms": alarms, "delay_ms": 1e3 * (
-            seen - PUSHED), "force_at_detection_n": at, "largest_error_of_force_n": off, "led_rad": led,
-        "goal_missed_rad": missed, "load_kg": LOAD.mass, "load_found_kg": load.mass, "com_found_m": load.com.tolist(),
+        "robot": model.name, "threshold": thresholds.threshold.tolist(), "false_alarms": alarms, "delay_ms": 1e3 * (
+            seen - PUSHED), "force_at_detection_n": detected, "largest_error_of_force_n": error_of_force,
+        "led_rad": led, "goal_missed_rad": missed, "load_kg": LOAD.mass, "load_found_kg": load.mass,
+        "com_found_m": load.com.tolist(),
         "off_mrad": {"unknown": error(heavy), "known": error(known)}},
         picture=("touch.png", lambda path: _draw(path, model, pushed, estimate, seen, heavy, known)))
     return 0 if good else 1
 
 
 def estimated(model: RobotModel, rows: dict[str, Array]) -> Array:
-    """Size (N) of the force at the origin of `LINK` that explains the external efforts, every 10 ms."""
+    """Magnitude (N) of the force at the origin of `LINK` that explains the external efforts, every 10 ms."""
     return np.array([np.linalg.norm(external_wrench(model, q, effort, LINK, point=np.zeros(3)).wrench[3:])
                      for q, effort in zip(rows["q"][::EVERY], rows["external"][::EVERY], strict=True)])
 

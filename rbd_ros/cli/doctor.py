@@ -116,7 +116,8 @@ def examine(path: str | Path, root: str = "fixed", gazebo: bool = False, control
                      for refusal in (refusals(description) if gazebo else ())]
     if model is not None and model.nv > MOST_COORDINATES:
         findings.append(Finding("note", "mass matrix not checked", description.name, f"{model.nv} degrees of freedom: "
-                                f"it is looked at up to {MOST_COORDINATES}", "check parts of the robot by themselves"))
+                                f"only models up to {MOST_COORDINATES} are checked",
+                                "check parts of the robot separately"))
     elif model is not None and model.nv:
         rng = np.random.default_rng(0)
         q = np.stack([model.neutral(), *(model.random_configuration(rng) for _ in range(SAMPLES))])
@@ -278,14 +279,15 @@ def verdict(report: Report) -> str:
     """Expected quality of torque computed from this file, in one line."""
     if not report.healthy:
         return "torque from this file would be wrong: correct the errors above"
-    lack = {what: names for what, names in lacking(report).items() if names}
+    lacks = {field: names for field, names in lacking(report).items() if names}
     doubts = sum(finding.severity == "warning" for finding in report.findings)
     doubtful = f"; look at the {doubts} warning{'s' * (doubts != 1)} above first" * bool(doubts)
-    if not lack:
-        return f"torque from this file will be right as far as its numbers are{doubtful}"
+    if not lacks:
+        return f"torque from this file will be as accurate as its numbers{doubtful}"
     joints = len([spec for spec in report.description.joints if is_driven(spec.type) and spec.mimic is None])
-    words = {"rotor_inertia": "what accelerates the rotors (rotor_inertia)", "friction": "friction (<dynamics>)"}
-    missing = [words[what] + (f" of {_listed(names)}" if len(names) < joints else "") for what, names in lack.items()]
+    words = {"rotor_inertia": "rotor inertia (rotor_inertia)", "friction": "friction (<dynamics>)"}
+    missing = [words[field] + (f" of {_listed(names)}" if len(names) < joints else "")
+               for field, names in lacks.items()]
     return (f"torque from this file will lack {' and '.join(missing)}: `rbd identify` finds them from a recorded motion"
             f"{doubtful}")
 

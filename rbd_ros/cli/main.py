@@ -16,17 +16,17 @@ from .files.robot import packages_of, parsed
 # name → (module with `add_arguments` and `run`, help)
 COMMANDS = {
     "doctor": ("doctor", "report what a robot description contains and what is wrong with it"),
-    "view": ("view.view", "look at a robot in the browser: geometry, inertias, torques, motions, a running node"),
+    "view": ("view.view", "show a robot in the browser: geometry, inertias, torques, motions, a running node"),
     "compile": ("compile", "compile all kernels in advance, so that no program waits for them"),
-    "excite": ("identification.excite", "find a motion that shows the inertial parameters of an arm, to be recorded"),
+    "excite": ("identification.excite", "find a motion to record for identifying an arm's inertial parameters"),
     "identify": ("identification.identify", "find inertial parameters and friction of an arm from a recorded motion"),
-    "thresholds": ("identification.thresholds", "find from motions without contact when an external effort is one"),
+    "thresholds": ("identification.thresholds", "find thresholds of external efforts from motions without contact"),
     "float": ("identification.float_test", "would the arm float under the gravity torque of its description alone?"),
     "gazebo": ("bringup.gazebo", "write the files to control an arm by torque in Gazebo"),
     "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
     "layouts": ("layouts.layouts", "write layouts of PlotJuggler and Foxglove for a robot: torque, limits, latencies"),
     "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),
-    "secure": ("bringup.secure", "write the SROS2 policy of a node and of all who deal with it, and make their keys"),
+    "secure": ("bringup.secure", "write the SROS2 policy of a node and of those who talk to it, and make their keys"),
     "sweep": ("sweep.sweep", "track with many robots that differ from their model: the distribution of errors"),
     "demo": ("demo", "track a trajectory with a simulated arm, with and without feed-forward"),
 }
@@ -49,19 +49,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(given: list[str]) -> int:
+def _run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="rbd", description="Rigid-body dynamics for robots.")
     parser.add_argument("--version", action="version", version=f"rbd_ros {__version__}")
     robot = False
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        if name in given[:1]:    # the others need not be imported
+        if name in arguments[:1]:    # the others need not be imported
             implementation = importlib.import_module(f".{module}", __package__)
             implementation.add_arguments(command)
             command.set_defaults(run=implementation.run)
             robot = bool(command.get_default("has_robot"))
-    namespace = parsed(parser, given, robot)
+    namespace = parsed(parser, arguments, robot)
     try:
         with packages_of(namespace):
             return int(namespace.run(namespace))

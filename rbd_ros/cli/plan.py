@@ -28,20 +28,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd plan`."""
     pose = "positions in the order of the model, or JOINT=POSITION (others 0); rad or m"
     add_robot(parser)
-    for option, name, what in (("--from", "start", f"start at rest: {pose}"),
+    for option, name, text in (("--from", "start", f"start at rest: {pose}"),
                                ("--to", "goal", "goal at rest, likewise")):
         either = parser.add_mutually_exclusive_group(required=True)
-        either.add_argument(option, dest=name, nargs="+", metavar="Q", help=what)
+        either.add_argument(option, dest=name, nargs="+", metavar="Q", help=text)
         either.add_argument(f"{option}-body", dest=f"{name}_body", nargs="+", metavar=("LINK", "X"),
-                            help="or where the origin of a link is: LINK X Y Z, m, and if wanted ROLL PITCH YAW, rad")
+                            help="or position of a link's origin: LINK X Y Z, m, and optionally ROLL PITCH YAW, rad")
     parser.add_argument("--passive", nargs="+", default=[], metavar="JOINT", help="joints without motors")
     parser.add_argument("--via", nargs="+", action="append", default=[], metavar=("FRACTION", "Q"),
                         help="pass these positions at that fraction of the duration; may be repeated")
     parser.add_argument("--duration", nargs="+", type=float, default=[], metavar="S",
                         help="duration in s, or the shortest and the longest (default: free)")
     parser.add_argument("--objective", nargs="+", default=[], metavar="NAME[=WEIGHT]",
-                        help=f"what is to be least: {', '.join(WEIGHED)} (default: effort, or duration if it is "
-                        f"free, with jerk_share={CALM:g}, a share of jerk that keeps the arm calm)")
+                        help=f"objective to minimise: {', '.join(WEIGHED)} (default: effort, or duration if it is "
+                        f"free, with jerk_share={CALM:g}, a share of jerk that keeps the motion smooth)")
     parser.add_argument("--payload", nargs="+", type=float, default=[], metavar=("KG", "XYZ"),
                         help="mass of a load, and its centre of mass in the frame of its link, m (default: 0 0 0)")
     parser.add_argument("--payload-body", metavar="LINK", help="link that carries it (default: the last one)")
@@ -52,12 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--acceleration", type=float, default=np.inf, help="limit in rad/s² or m/s² (default: none)")
     parser.add_argument("--jerk", type=float, default=np.inf, help="limit in rad/s³ or m/s³ (default: none)")
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="S",
-                        help="longest search in s (default: %(default)g)")
+                        help="time limit of the search, s (default: %(default)g)")
     parser.add_argument("--starts", type=int, metavar="N",
                         help="number of first guesses, the best of whose motions is taken (default: "
                         f"{STARTS}, 1 with --passive)")
     parser.add_argument("--sample-period", type=float, default=0.01, metavar="S",
-                        help="between the points of the output, s (default: %(default)g)")
+                        help="time between the points of the output, s (default: %(default)g)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE",
                         help="write the trajectory: .csv, or .yaml as trajectory_msgs/JointTrajectory")
     parser.add_argument("--plot", nargs="?", const="", metavar="FILE", help="picture, in a window without FILE")

@@ -121,7 +121,8 @@ def save(figure: Any, path: str | Path) -> None:
 
 def draw(axes: Any, motion: Any, task: PlanningTask, kinds: tuple[str, ...] = (
         "position", "velocity", "acceleration", "effort")) -> None:
-    """One kind per axes, all joints in each; velocities and efforts in per cent of their limits where all have some."""
+    """One kind per axes, all joints in each; velocities and efforts in per cent of their limits if all joints have one.
+    """
     t = np.linspace(0.0, motion.duration, 600)
     states = motion(t)
     values = {"position": states.q, "velocity": states.v, "acceleration": states.a, "effort": motion.effort(t)}

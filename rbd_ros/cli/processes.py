@@ -20,8 +20,8 @@ from ..signals import interruptible
 class NodeProcesses:
     """Nodes in one namespace; a context manager that interrupts them, by process id, in reverse order.
 
-    In its context the first signal raises `Interrupted`; further ones do not interrupt the ending of the nodes. Hanging
-    nodes are killed, and the program ends.
+    In its context the first signal raises `Interrupted`; further signals do not interrupt the termination of the nodes.
+    Hanging nodes are killed, and the program ends.
     """
 
     def __init__(self, folder: Path, namespace: str, patience: float = 30.0) -> None:
@@ -63,7 +63,7 @@ class NodeProcesses:
                 raise RbdError(f"node {name} ended with code {process.returncode}: {self.last_words(name)}")
 
     def last_words(self, name: str, lines: int = 3) -> str:
-        """The end of a log in one line, and where it is."""
+        """The last lines of a log in one line, and the path of the log."""
         text = self._log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return " | ".join(line.strip() for line in text[-lines:]) + f" (all of it in {self._log(name)})"
 

@@ -27,7 +27,7 @@ from .errors import RbdError, shown
 from .model.scalars import whole_number
 
 Executors = Executor | int | Callable[[], Executor] | None
-PARTS = 256       # messages to workers: progress is seen in these steps, and what a lost worker takes along is small
+PARTS = 256       # messages to workers: the resolution of progress, and a small loss if a worker ends
 ATTEMPTS = 3      # of a part whose worker was lost
 PATIENCE = 1.0    # s before a bar is drawn
 # Variables that bound the threads of linear algebra, read where a process loads it.
@@ -46,9 +46,9 @@ def batch(function: Callable[[Any, np.random.Generator], Any], cases: Iterable[A
     progress: whether to draw a bar on standard error (default: if that is a terminal and it takes longer than a
     second), or a function called with (done, total).
 
-    The first case runs in this process, so that kernels are compiled once, not by every worker. What a lost worker
-    had not finished is done again, three times at most. Raises `RbdError` with the number of the first case that
-    raises, and from it; for a worker lost three times; for an executor that is closed or takes no more work.
+    The first case runs in this process, so that kernels are compiled once, not by every worker. Cases that a lost
+    worker had not finished are computed again, three times at most. Raises `RbdError` with the number of the first
+    case that raises, and from it; for a worker lost three times; for an executor that is closed or takes no more work.
 
         >>> rbd.batch(lambda mass, random: round(mass + random.normal(), 3), [1.0, 2.0, 3.0], seed=1)
         [0.36, 4.486, 4.442]
@@ -57,20 +57,20 @@ def batch(function: Callable[[Any, np.random.Generator], Any], cases: Iterable[A
         each = iter(cases)
     except TypeError:
         raise RbdError(f"cases: expected a list of them, got {shown(cases)}") from None
-    given = list(each)
+    all_cases = list(each)
     work = partial(_part, function, _seed(seed))
-    with _shown(progress, len(given)) as show:
+    with _shown(progress, len(all_cases)) as show:
         if executor is None:
-            return [_values(work([(i, case)]), show)[0] for i, case in enumerate(given)]
+            return [_values(work([(i, case)]), show)[0] for i, case in enumerate(all_cases)]
         make, own, workers = _maker(executor)
         if own:
             _check_pickles(function)
-        found = _values(work([(0, given[0])]), show) if given else []
-        size = max(1, -(-(len(given) - 1) // PARTS))
-        parts = [_Part([(i, given[i]) for i in range(at, min(at + size, len(given)))])
-                 for at in range(1, len(given), size)]
+        first_values = _values(work([(0, all_cases[0])]), show) if all_cases else []
+        size = max(1, -(-(len(all_cases) - 1) // PARTS))
+        parts = [_Part([(i, all_cases[i]) for i in range(begin, min(begin + size, len(all_cases)))])
+                 for begin in range(1, len(all_cases), size)]
         _spread(work, parts, make, own, workers, show)
-        return found + [value for part in parts for value in part.values]
+        return first_values + [value for part in parts for value in part.values]
 
 
 @dataclass
@@ -119,12 +119,12 @@ def _values(values: list[Any], show: Callable[[int], None]) -> list[Any]:
 def _spread(work: Callable[..., Any], parts: list[_Part], make: Callable[[], Executor], own: bool, workers: int,
             show: Callable[[int], None]) -> None:
     """Compute all parts; resubmit lost ones to the next executor if they are `own`, else to the same one."""
-    while left := [part for part in parts if not part.done]:
+    while unfinished := [part for part in parts if not part.done]:
         executor = make()
         if not callable(getattr(executor, "submit", None)):
             raise RbdError(f"executor: the function made {shown(executor)}, which is none of concurrent.futures")
         try:
-            lost, why = _round(work, left, executor, own, show)
+            lost, why = _round(work, unfinished, executor, own, show)
         except BaseException:
             if isinstance(executor, _Workers):
                 executor.give_up()
@@ -133,7 +133,7 @@ def _spread(work: Callable[..., Any], parts: list[_Part], make: Callable[[], Exe
             raise
         if own:
             executor.shutdown()
-        # A process pool breaks as a whole, and starts its work in order: who broke it is among the first.
+        # A process pool breaks as a whole and starts its parts in order: the part that broke it is among the first.
         for part in lost[:workers + 1] if own else lost:
             part.lost += 1
             if part.lost >= ATTEMPTS:
@@ -147,7 +147,7 @@ def _round(work: Callable[..., Any], parts: list[_Part], executor: Executor, own
     futures: dict[Future[Any], _Part] = {}
     why: BaseException | None = None
     try:
-        with _one_thread(), _deaf():    # processes start at submissions
+        with _one_thread(), _interrupts_blocked():    # processes start at submissions
             for part in parts:
                 futures[executor.submit(work, part.cases)] = part
     except RuntimeError as error:    # closed, or broken meanwhile
@@ -162,7 +162,7 @@ def _round(work: Callable[..., Any], parts: list[_Part], executor: Executor, own
                 values = future.result()
             except (pickle.PicklingError, TypeError, AttributeError) as error:
                 raise RbdError(f"{part.name()} cannot be sent to a worker, or its result back: {error}") from error
-            except (Exception, CancelledError) as error:    # of what carries the work: the function's are values
+            except (Exception, CancelledError) as error:    # of the executor: those of the function are values
                 why = error
             else:
                 part.values, part.done = _values(values, show), True
@@ -185,7 +185,7 @@ def _maker(executor: Executors) -> tuple[Callable[[], Executor], bool, int]:
 
 
 class _Workers(ProcessPoolExecutor):
-    """New processes, which end at once where this one gives up or ends, however it ends: then a pipe closes."""
+    """New processes that end as soon as this one gives up or ends in any way: both close a pipe they wait on."""
 
     def __init__(self, count: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -193,7 +193,7 @@ class _Workers(ProcessPoolExecutor):
         super().__init__(count, context, _ends_with, (reader,))
 
     def give_up(self) -> None:
-        """End all, whatever they do."""
+        """End all processes, busy or not."""
         self._writer.close()
         self.shutdown()
 
@@ -208,8 +208,8 @@ def _ends_with(pipe: Connection) -> None:
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that start in here do not hear Ctrl-C, from their first line on: who waits for them does."""
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in processes started within this context: only the waiting process handles Ctrl-C."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -262,8 +262,8 @@ def _shown(progress: bool | Callable[[int, int], None] | None, total: int) -> It
         elif draw and time.monotonic() - begin > PATIENCE * (progress is None):
             drawn = True
             spent = time.monotonic() - begin
-            left = spent * (total - done) / done
-            print(f"\r\033[K[{'#' * (25 * done // total):25}] {done} of {total}, {left:.0f} s left", end="",
+            remaining = spent * (total - done) / done
+            print(f"\r\033[K[{'#' * (25 * done // total):25}] {done} of {total}, {remaining:.0f} s left", end="",
                   file=sys.stderr, flush=True)
 
     try:

@@ -256,13 +256,13 @@ class LockstepNode(LifecycleNode):
             acted = dict(zip(state.names, state.effort, strict=False))
             self._late_commands += any(acted.get(name) != effort for name, effort in sent.items())
 
-    def _interrupted(self, found: Interruption) -> None:
-        if found.kind == "pause":
-            self.get_logger().info(f"the simulation stood still at {found.at:.3f} s for {found.seconds:.1f} s, and "
+    def _interrupted(self, event: Interruption) -> None:
+        if event.kind == "pause":
+            self.get_logger().info(f"the simulation stood still at {event.at:.3f} s for {event.seconds:.1f} s, and "
                                    "goes on")
             return
         self._expect_others()
-        self.get_logger().warning(f"the simulation went back by {found.seconds:.3f} s, to {found.at:.3f} s: turns "
+        self.get_logger().warning(f"the simulation went back by {event.seconds:.3f} s, to {event.at:.3f} s: turns "
                                   "begin anew")
 
     def _expect_others(self) -> None:

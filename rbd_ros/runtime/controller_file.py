@@ -167,8 +167,8 @@ def _high_gains(file: ControllerFile, name: str, model: RobotModel, matrices: Ar
     rate = _update_rate(file) or DEFAULT_RATE
     p, d = (np.array([gains.get(joint, (0.0, 0.0))[i] for joint in model.velocity_names]) for i in (0, 1))
     if matrices is not None and (least := felt_inertia(matrices)) is not None:
-        most = largest_damping(least, rate)
-        for joint, damping, inertia, allowed, rotor in zip(model.velocity_names, d, least, most, model.armature,
+        largest = largest_damping(least, rate)
+        for joint, damping, inertia, allowed, rotor in zip(model.velocity_names, d, least, largest, model.armature,
                                                            strict=True):
             if damping > allowed:
                 needed = inertia * damping / allowed

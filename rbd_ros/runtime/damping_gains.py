@@ -47,8 +47,8 @@ def sampled_inertia(model: RobotModel) -> Array:
         return np.zeros(model.nv)
     rng = np.random.default_rng(0)
     poses = [model.neutral(), *(model.random_configuration(rng) for _ in range(SAMPLES))]
-    found = felt_inertia(np.stack([mass_matrix(model, q) for q in poses]))
-    return np.zeros(model.nv) if found is None else found
+    inertia = felt_inertia(np.stack([mass_matrix(model, q) for q in poses]))
+    return np.zeros(model.nv) if inertia is None else inertia
 
 
 def largest_damping(inertia: Array, rate: float) -> Array:
@@ -58,11 +58,11 @@ def largest_damping(inertia: Array, rate: float) -> Array:
 
 def high_damping(gains: DampingGains, rate: float) -> str:
     """Warning of gains that are too high at this rate (Hz), by joint and with the remedy; "" if there are none."""
-    most = largest_damping(gains.inertia, rate)
-    high = np.flatnonzero((gains.kd > most) & (most > 0.0)).tolist()
+    largest = largest_damping(gains.inertia, rate)
+    high = np.flatnonzero((gains.kd > largest) & (largest > 0.0)).tolist()
     if not high:
         return ""
-    each = ", ".join(f"{gains.names[i]}: {gains.kd[i]:.3g}, at most {most[i]:.2g}" for i in high)
+    each = ", ".join(f"{gains.names[i]}: {gains.kd[i]:.3g}, at most {largest[i]:.2g}" for i in high)
     bare = ", ".join(gains.names[i] for i in high if not gains.rotors[i])
     remedy = (f"the model has no rotor at {bare}: if the robot has one, give its inertia ('rotor_inertia'), else lower "
               "the gain" if bare else "lower it, or have states at a higher rate")

@@ -77,7 +77,7 @@ def smoothing_row(smoothing: float = 0.01, beware: str = "") -> Parameter:
 
 
 def drive_friction_rows() -> Table:
-    """Parameter rows of what no description has: friction by direction and by load, as `rbd identify` finds it."""
+    """Parameter rows of friction by direction and by load, as found by `rbd identify`, missing in descriptions."""
     return (
         Parameter("friction.asymmetry", "numbers", (0.0,), "Half of what Coulomb friction is more forwards than "
                   "backwards, N m or N; at most <dynamics friction>.", lower=-1e9, upper=1e9),

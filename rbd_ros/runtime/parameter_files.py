@@ -40,8 +40,8 @@ def problem_of(path: str) -> str:
         return f"parameter file {path}{f', line {mark.line + 1}' if mark else ''}: not YAML: {error.problem}"
     except yaml.YAMLError as error:
         return f"parameter file {path}: not YAML: {' '.join(str(error).split())}"
-    place, what = next(_refused(root, False), (0, ""))
-    return f"parameter file {path}, line {place}: {what}" if what else ""
+    place, problem = next(_refused(root, False), (0, ""))
+    return f"parameter file {path}, line {place}: {problem}" if problem else ""
 
 
 def _refused(node: Any, inside: bool) -> Iterator[tuple[int, str]]:

@@ -25,7 +25,7 @@ from .parameters import select, validate
 from .robot import joint_order, load_model
 
 Values = dict[str, Any]
-ROTORS = 0.1    # kg m^2 behind the gears, the default: that of the Panda and the UR5e in the MuJoCo Menagerie
+ROTORS = 0.1    # kg m² at the output of the gears, by default: that of the Panda and the UR5e in the MuJoCo Menagerie
 MARGIN = 0.1    # rad or m: a joint with a stop nearer to 0 starts in the middle of its range
 # For each configuration of the package: a description of the arm (a sample, or a file of package
 # example-robot-data), the replacement of its joint names, and parameters required by the description.
@@ -73,7 +73,7 @@ def rehearse(config: Path, urdf: str | os.PathLike[str] | None = None, like: Pat
     the robot and the gains of its controller, in files of the same name.
     """
     like = like or config
-    given, notes = parameters_of(config, "feedforward"), []
+    parameters, notes = parameters_of(config, "feedforward"), []
     replaced: Values = {}
     if urdf is None:
         description, replaced = _sample(like.stem)
@@ -83,14 +83,14 @@ def rehearse(config: Path, urdf: str | os.PathLike[str] | None = None, like: Pat
         description = text if isinstance(text, str) else text.decode("utf-8", "replace")
     behaviour = like.parent / "rehearsal" / like.name
     robot = parameters_of(behaviour, "simulator") if behaviour.is_file() else {
-        name: given[name] for name in ("robot_compensates",) if name in given}
+        name: parameters[name] for name in ("robot_compensates",) if name in parameters}
     if not behaviour.is_file():
         notes.append(f"there is no {behaviour}: the robot compensates what {config.name} says, and never stops itself")
-    adapters = [name for name in given.get("adapters", []) if name]
+    adapters = [name for name in parameters.get("adapters", []) if name]
     replaced_adapters = [name for name in adapters if name not in TAKEN]
-    annotated = "adapters" not in given
+    annotated = "adapters" not in parameters
     if "forward_command" in adapters:
-        robot["controller"] = given.get("forward_command.controller", "effort_controller")
+        robot["controller"] = parameters.get("forward_command.controller", "effort_controller")
     robot.setdefault("controller", "effort_controller")
     if replaced_adapters or annotated:
         names = "node effort_annotator" if annotated else f"adapter {', '.join(replaced_adapters)}"
@@ -100,26 +100,26 @@ def rehearse(config: Path, urdf: str | os.PathLike[str] | None = None, like: Pat
         if annotated:
             replaced["feedforward"] = "full"
     if annotated:    # the feedback of joint_trajectory_controller
-        gains = _controller_gains(like, given["joints"])
+        gains = _controller_gains(like, parameters["joints"])
         if gains:
             notes.append(f"the gains of controllers/{like.name} count, which joint_trajectory_controller has")
             replaced |= {name: values.tolist() for name, values in gains.items()}
-    if given.get("handover.controller_manager"):
+    if parameters.get("handover.controller_manager"):
         replaced |= NO_HANDOVER
         notes.append("no handover to another controller at the end")
-    values = validate(FEEDFORWARD_TABLE, select(FEEDFORWARD_TABLE, given | replaced))
+    values = validate(FEEDFORWARD_TABLE, select(FEEDFORWARD_TABLE, parameters | replaced))
     model, _ = load_model(values, description)
     joints, output, _ = joint_order(values["joints"], model)
     rotors = np.where(model.armature > 0.0, model.armature, ROTORS)[output]
     if (rotors != model.armature[output]).any():
         notes.append(f"the robot has rotors of {ROTORS:g} kg m^2 where neither file nor description names any; the "
                      "controller does not know")
-    robot |= {name: given[name] for name in ("gravity", "mounting.rpy", "locked.positions") if name in given}
+    robot |= {name: parameters[name] for name in ("gravity", "mounting.rpy", "locked.positions") if name in parameters}
     low, high = np.maximum(model.position_lower, -np.pi), np.minimum(model.position_upper, np.pi)
     start = np.where((low < -MARGIN) & (high > MARGIN), 0.0, 0.5 * (low + high))[output]
     robot |= {"joints": list(joints), "initial_position": start.tolist(), "rotor_inertia": rotors.tolist(),
               "locked.joints": list(values["locked.joints"]) or [""]}
-    return Rehearsal(description, model, robot, given, replaced, values, tuple(notes))
+    return Rehearsal(description, model, robot, parameters, replaced, values, tuple(notes))
 
 
 def _sample(name: str) -> tuple[str, Values]:

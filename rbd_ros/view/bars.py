@@ -1,4 +1,4 @@
-"""HTML of torques relative to their limits as bars, and of positions."""
+"""HTML: torques relative to their limits as bars, and positions."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -16,7 +16,7 @@ FULL, NEAR = 1.0, 0.8      # shares of the limit from which bars are red, amber
 COLOURS = {"good": "#0072b2", "near": "#e69f00", "over": "#d62728", "unlimited": "#8a8f98", "unknown": "#8a8f98"}
 CSS = "display:grid;gap:2px 6px;align-items:center;font:12px/1.25 system-ui,sans-serif;padding:4px 10px"
 HEAD = '<div style="font:600 13px system-ui,sans-serif;padding:6px 10px 2px">{}</div>'
-NAME = "overflow-wrap:anywhere"    # whole, on as many lines as it takes
+NAME = "overflow-wrap:anywhere"    # complete names, wrapped
 RIGHT = "text-align:right;white-space:nowrap"
 TRACK = "position:relative;height:12px;background:rgba(128,136,148,0.22);border-radius:2px"
 
@@ -48,7 +48,7 @@ class Bar:
 
 def bars_of(model: RobotModel, effort: Array, second: Array | None = None,
             passive: Collection[str] = ()) -> tuple[Bar, ...]:
-    """A bar per velocity coordinate of joints that a motor may drive; effort, second (nv,)."""
+    """A bar per velocity coordinate of joints that can have a motor; effort, second (nv,)."""
     lengths, names = rate_lengths(model), model.velocity_names
     more = np.full(model.nv, np.nan) if second is None else second
     return tuple(
@@ -67,29 +67,29 @@ class Place:
     """An angle or length in q: its index, and whether it is an angle."""
 
     name: str
-    at: int
+    index: int
     turns: bool
 
 
 def places_of(model: RobotModel) -> tuple[Place, ...]:
-    """Those with a velocity coordinate of the same name: no quaternions."""
+    """The coordinates in q with a velocity coordinate of the same name, i.e. all except quaternions."""
     return tuple(Place(model.velocity_names[joint.idx_v + i], joint.idx_q + i, not model._is_length[joint.idx_q + i])
                  for joint in model.joints if joint.nq == joint.nv for i in range(joint.nq))
 
 
 def places_html(places: Sequence[Place], q: Array, lost: bool = False) -> str:
-    """A table: angles in rad and degrees, lengths in m and mm."""
+    """A table of positions: angles in rad and degrees, lengths in m and mm."""
     rows = "".join(
         f'<div style="{NAME}">{escape(place.name)}</div>' + "".join(
             f'<div style="{RIGHT}">{"–" if lost else text}</div>' for text in (
-                (f"{q[place.at]:.3f} rad", f"{np.degrees(q[place.at]):.1f}°") if place.turns
-                else (f"{q[place.at]:.4f} m", f"{1e3 * q[place.at]:.1f} mm"))) for place in places)
+                (f"{q[place.index]:.3f} rad", f"{np.degrees(q[place.index]):.1f}°") if place.turns
+                else (f"{q[place.index]:.4f} m", f"{1e3 * q[place.index]:.1f} mm"))) for place in places)
     return HEAD.format("Position") + (f'<div class="rbd-places" style="{CSS};grid-template-columns:'
                                       f'1fr max-content 5.5em;max-height:40vh;overflow:auto">{rows}</div>')
 
 
 def driven_of(model: RobotModel) -> list[bool]:
-    """Per velocity coordinate whether a motor may drive it: no floating base."""
+    """Per velocity coordinate whether it can have a motor, unlike a floating base."""
     return [joint.name != ROOT_JOINT and is_driven(joint.type) for joint in model.joints for _ in range(joint.nv)]
 
 

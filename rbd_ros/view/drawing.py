@@ -27,7 +27,7 @@ def wxyz(R: Array) -> Array:
 
 
 def rgb(colour: Colour) -> tuple[int, int, int]:
-    """0 … 255."""
+    """Red, green and blue, 0 … 255, of a colour."""
     red, green, blue = (round(255.0 * part) for part in colour[:3])
     return red, green, blue
 
@@ -109,15 +109,17 @@ class Drawing:
             self._centre.position = centre
         return poses
 
-    def show(self, what: str, visible: bool) -> None:
-        """what: "shapes", "inertia", "masses" (centres of mass), "labels" (findings), "frames" (of links)."""
-        if what == "frames":
+    def show(self, group: str, visible: bool) -> None:
+        """Show or hide a group: "shapes", "inertia", "masses" (centres of mass), "labels" (findings), "frames" (of
+        links).
+        """
+        if group == "frames":
             for frame in self._links:
                 frame.show_axes = visible
             return
         centre = [] if self._centre is None else [self._centre]
         handles = {"shapes": self._shapes, "inertia": self._boxes, "masses": [*self._masses, *centre],
-                   "labels": self._labels}[what]
+                   "labels": self._labels}[group]
         for handle in handles:
             handle.visible = visible
 
@@ -127,7 +129,7 @@ class Drawing:
             handle.opacity = shape.colour[3] if opacity is None else opacity
 
     def label(self, findings: Sequence[Finding]) -> None:
-        """Errors and warnings at the links they are about; those of joints at the joint's child."""
+        """Label links with their errors and warnings; those of joints are at the joint's child."""
         specs = {joint.name: joint.child for joint in self.scene.model.description.joints}
         middles = {box.link: box.pose[:3, 3] for box in self.scene.boxes}
         by_link: dict[str, list[Finding]] = {}
@@ -136,32 +138,32 @@ class Drawing:
                 link = subject if subject in self.scene.model.body_names else specs.get(subject)
                 if link is not None:
                     by_link.setdefault(link, []).append(finding)
-        for link, about in by_link.items():
-            topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in about)
+        for link, of_link in by_link.items():
+            topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in of_link)
             self._labels.append(self._server.scene.add_label(
                 f"{place_of(self._name, link)}/finding", f"{link}, {', '.join(topics)}", font_screen_scale=0.8,
                 anchor="center-left", position=middles.get(link, np.zeros(3)), visible=False))
 
-    def tie(self, found: Sequence[Tie], visible: bool) -> None:
+    def tie(self, ties: Sequence[Tie], visible: bool) -> None:
         """Draw loops and contacts; open ones in red, with name and a line over the gap."""
-        for tie in found:
+        for tie in ties:
             if tie.name not in self._ties:
                 self._ties[tie.name] = self._new_tie(tie)
-        at = {tie.name: tie for tie in found}
+        by_name = {tie.name: tie for tie in ties}
         for name, handles in self._ties.items():
-            there = at.get(name)
+            current = by_name.get(name)
             for handle in handles:
-                handle.visible = visible and there is not None and not (handle is handles[1] and there.free)
-            if there is None:
+                handle.visible = visible and current is not None and not (handle is handles[1] and current.free)
+            if current is None:
                 continue
             point, axis, gap, label = handles
-            is_open = there.gap > CLOSED
+            is_open = current.gap > CLOSED
             for handle in (point, axis):
-                handle.position, handle.wxyz = there.first, wxyz(there.axes)
-                handle.color = OPEN if is_open else TIE[there.kind]
-            gap.points = np.stack([there.first, there.second])[None].astype(np.float32)
+                handle.position, handle.wxyz = current.first, wxyz(current.axes)
+                handle.color = OPEN if is_open else TIE[current.kind]
+            gap.points = np.stack([current.first, current.second])[None].astype(np.float32)
             gap.visible = label.visible = is_open and visible
-            label.position = there.first
+            label.position = current.first
 
     def push(self, pushed: tuple[str, Array] | None) -> None:
         """Draw a force (N, in the link's axes) as an arrow that ends at the link's origin; none below `FEEBLE`."""

@@ -37,4 +37,4 @@ def holding_effort(model: RobotModel, constraints: ConstraintSet, passive: Colle
         solution = constrained_inverse_dynamics(model, constraints, q, zero, zero, actuated, check_acceleration=False)
         return solution.effort, ""
     except RbdError:
-        return gravity_effort(model, q), "of the open tree: these motors alone cannot hold it here"
+        return gravity_effort(model, q), "of the open tree: these motors cannot hold the robot in this pose"

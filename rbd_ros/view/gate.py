@@ -40,21 +40,21 @@ class Gate:
         self._opened.add(control._impl.uuid)
         return control
 
-    def is_own(self, asked: str, origin: str | None, local: str) -> bool:
-        """Whether a request comes from the page itself. asked, origin: headers Host and Origin (sent by browsers only);
+    def is_own(self, host: str, origin: str | None, local: str) -> bool:
+        """Whether a request comes from the page itself. host, origin: headers Host and Origin (sent by browsers only);
         local: the local address of the connection. Other names that resolve here (DNS rebinding) are rejected.
         """
         try:
-            return (_host(urlsplit(f"//{asked}").hostname or "") in {*self._hosts, _host(local)}
-                    and (origin is None or urlsplit(origin).netloc == asked))
+            return (_host(urlsplit(f"//{host}").hostname or "") in {*self._hosts, _host(local)}
+                    and (origin is None or urlsplit(origin).netloc == host))
         except ValueError:    # for unmatched brackets
             return False
 
     def claim(self, path: str) -> str | None:
         """The requested path without the token; None without the right token."""
-        first, _, rest = path.lstrip("/").partition("/")
+        first, _, remainder = path.lstrip("/").partition("/")
         first, mark, query = first.partition("?")
-        return f"/{rest}{mark}{query}" if secrets.compare_digest(first.encode(), self.token.encode()) else None
+        return f"/{remainder}{mark}{query}" if secrets.compare_digest(first.encode(), self.token.encode()) else None
 
     def admits(self, raw: Any, guest: bool) -> bool:
         """Whether a message is passed to viser."""
@@ -89,12 +89,12 @@ class Gate:
         def serve_own(handler: Callable[[Any], Any], *arguments: Any, process_request: Any = None,
                       **options: Any) -> Any:
             def checked(connection: Any, request: Any) -> Any:
-                asked, origin = (",".join(request.headers.get_all(name)) for name in ("Host", "Origin"))
-                if not self.is_own(asked, origin or None, connection.local_address[0]):
+                host, origin = (",".join(request.headers.get_all(name)) for name in ("Host", "Origin"))
+                if not self.is_own(host, origin or None, connection.local_address[0]):
                     return connection.respond(403, "this page is of another site, or asked for under a name that is "
                                                    "not given with --allow-host\n")
-                if (rest := self.claim(request.path)) is not None:
-                    connection.guest, request.path = False, rest
+                if (remainder := self.claim(request.path)) is not None:
+                    connection.guest, request.path = False, remainder
                 return None if process_request is None else process_request(connection, request)
 
             async def handled(connection: Any) -> Any:

@@ -52,7 +52,7 @@ class LiveView:
         self.step()
 
     def step(self) -> None:
-        """Take received messages, and show them."""
+        """Process received messages and update the display."""
         self._source.poll(self._observed)
         latest = self._observed.at(self._clock())
         faded = bool(latest.lost)
@@ -73,8 +73,8 @@ class LiveView:
             self._view.move(latest.q, fill, line, "Commanded torque" if only_command else
                             "Measured torque (line: commanded)")
         else:
-            none = np.full(self._view.model.nv, np.nan)
-            self._view.move(self._view.q, none, None, "Torque: LOST", latest.lost, lost=True)
+            unknown = np.full(self._view.model.nv, np.nan)
+            self._view.move(self._view.q, unknown, None, "Torque: LOST", latest.lost, lost=True)
         content = status_html(latest, self._observed.node, self._said)
         if content != self._shown:
             self._status.content = self._shown = content
@@ -84,7 +84,7 @@ class LiveView:
 
 
 def stop_button(server: Any) -> Any:
-    """A large button above all else at the bottom of the page, in a fixed window of viser."""
+    """A large stop button at the bottom of the page, above all other elements."""
     panel = server.gui.add_panel()
     with panel.add_tab(STOP):
         button = server.gui.add_button(STOP, color=(200, 20, 20))
@@ -101,7 +101,7 @@ def stop_button(server: Any) -> Any:
     return button
 
 
-def status_html(seen: Observation, node: str, said: str) -> str:
+def status_html(seen: Observation, node: str, message: str) -> str:
     """Mode, latency, rate and rejections; unknown values are omitted."""
     rows = [("node", escape(node))]
     chip = '<b style="background:{};color:#fff;border-radius:3px;padding:2px 8px">{}</b>'
@@ -124,8 +124,8 @@ def status_html(seen: Observation, node: str, said: str) -> str:
         rows.append(("touched", chip.format("#d98200", f"at {escape(seen.touched)}")))
     if seen.pushed is not None and not seen.lost:
         rows.append(("pushed", f"{np.linalg.norm(seen.pushed[1]):.1f} N on {escape(seen.pushed[0])}"))
-    if said:
-        rows.append(("", escape(said)))
+    if message:
+        rows.append(("", escape(message)))
     cells = "".join(f'<span style="opacity:0.7">{name}</span><span>{value}</span>' for name, value in rows)
     return ('<div class="rbd-live" style="display:grid;grid-template-columns:5em 1fr;gap:4px 8px;padding:8px 10px;'
             f'font:12px/1.4 system-ui,sans-serif">{cells}</div>')

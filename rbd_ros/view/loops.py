@@ -31,7 +31,7 @@ class Tie:
     first: Array
     second: Array
     axes: Array
-    free: bool = False    # without such an axis: a ball joint
+    free: bool = False    # without axis: a ball joint
 
     @property
     def gap(self) -> float:
@@ -46,22 +46,22 @@ def ties(model: RobotModel, constraints: ConstraintSet, poses: Array) -> tuple[T
 
 
 def _tie(model: RobotModel, name: str, item: object, poses: Array) -> Tie | None:
-    def at(link: str) -> Array:
+    def pose(link: str) -> Array:
         return np.eye(4) if link == WORLD and link not in model.body_names else poses[model.body_index(link)]
 
     if isinstance(item, LoopClosure):
-        first = at(item.predecessor) @ np.asarray(item.predecessor_frame)
-        second = at(item.successor) @ np.asarray(item.successor_frame)
+        first = pose(item.predecessor) @ np.asarray(item.predecessor_frame)
+        second = pose(item.successor) @ np.asarray(item.successor_frame)
         return Tie(name, "loop", first[:3, 3], second[:3, 3], first[:3, :3],
                    not {"rx", "ry", "rz"} & set(item.axes))
     if isinstance(item, FixedContact):
-        first, second = np.asarray(item.world), at(item.link) @ np.asarray(item.frame)
+        first, second = np.asarray(item.world), pose(item.link) @ np.asarray(item.frame)
         return Tie(name, "contact", first[:3, 3], second[:3, 3], first[:3, :3])
     if isinstance(item, (RollingContact, SlidingContact)):
-        body = at(item.first.link)
+        body = pose(item.first.link)
         try:
-            point = closest_points(item.first, item.second, se3.inverse(body) @ at(item.second.link), name)
-        except RbdError:    # no unique one in this pose
+            point = closest_points(item.first, item.second, se3.inverse(body) @ pose(item.second.link), name)
+        except RbdError:    # not unique in this pose
             return None
         p_1, p_2 = (body[:3, :3] @ p + body[:3, 3] for p in (point.point_1, point.point_2))
         return Tie(name, "rolling" if isinstance(item, RollingContact) else "sliding", p_1, p_2,
@@ -69,11 +69,11 @@ def _tie(model: RobotModel, name: str, item: object, poses: Array) -> Tie | None
     return None
 
 
-def ties_html(found: Sequence[Tie]) -> str:
+def ties_html(drawn: Sequence[Tie]) -> str:
     """HTML list of ties: closed, or size of the gap."""
     rows = "".join(f'<div style="{NAME}">{escape(tie.name)}</div><div style="{RIGHT}'
                    + (f';color:{COLOURS["over"]}">open by {1e3 * tie.gap:.2f} mm' if tie.gap > CLOSED else '">closed')
-                   + "</div>" for tie in found)
+                   + "</div>" for tie in drawn)
     return HEAD.format("Loops and contacts") + (
         f'<div class="rbd-ties" style="{CSS};grid-template-columns:1fr max-content">{rows}</div>')
 

@@ -75,7 +75,7 @@ class Player:
             self._button.label = "Play"
 
     def play(self) -> None:
-        """Go on."""
+        """Resume playing."""
         with self._lock:
             self.playback.play(time.monotonic())
             self._button.label = "Pause"
@@ -109,6 +109,6 @@ class Player:
                         self._button.label = "Play"
             if not playing:
                 self._wake.clear()
-                if self.playback.playing:    # begun in between
+                if self.playback.playing:    # started meanwhile
                     self._wake.set()
             time.sleep(max(PERIOD - (time.monotonic() - begin), 0.002))

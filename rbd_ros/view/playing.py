@@ -14,7 +14,7 @@ GHOST: Colour = (0.35, 0.65, 0.95, 0.3)
 
 
 def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
-    """Add the tab with the controls; the first pose is drawn."""
+    """Add the tab with the controls, and draw the first pose."""
     ghost = None if timeline.reference is None else ghost_of(view)
 
     def draw(t: float) -> None:

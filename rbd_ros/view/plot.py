@@ -48,15 +48,15 @@ class Plot:
         samples = [sample for sample in list(self._samples) if self._samples[-1][0] - sample[0] <= SPAN]
         t, q, effort, second = (np.array(column) for column in zip(*samples, strict=True))
         names, chosen = self._model.velocity_names, self._joint.value
-        wanted = [i for i, name in enumerate(names) if chosen in (ALL, name)]
+        indices = [i for i, name in enumerate(names) if chosen in (ALL, name)]
         curves = {"s": t - t[-1]}
         if self._quantity.value == "torque":
-            curves |= {names[i]: effort[:, i] for i in wanted if i in self._driven or chosen != ALL}
+            curves |= {names[i]: effort[:, i] for i in indices if i in self._driven or chosen != ALL}
             if chosen != ALL:
-                curves[f"{chosen} (line)"] = second[:, wanted[0]]
+                curves[f"{chosen} (line)"] = second[:, indices[0]]
         else:
             degrees = self._quantity.value == QUANTITIES[3]
-            curves |= {place.name: q[:, place.at] * (180.0 / np.pi if degrees and place.turns else 1.0)
+            curves |= {place.name: q[:, place.index] * (180.0 / np.pi if degrees and place.turns else 1.0)
                        for place in self._placed if chosen in (ALL, place.name)}
         return curves
 

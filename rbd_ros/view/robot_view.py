@@ -131,10 +131,10 @@ class RobotView:
         if not self.constraints.size:
             return q, ""
         before = getattr(self, "q", q)
-        tries = [self.constraints]
+        candidates = [self.constraints]
         if slider is not None and slider.name:
-            tries.insert(0, held(self.constraints, slider.name, float(q[slider.at])))
-        for constraints in tries:
+            candidates.insert(0, held(self.constraints, slider.name, float(q[slider.index])))
+        for constraints in candidates:
             try:
                 return project(self.model, constraints, q).q, ""
             except RbdError as error:
@@ -187,8 +187,8 @@ class RobotView:
         frames = gui.add_checkbox("link frames", False, hint="x red, y green, z blue")
         labels = gui.add_checkbox("findings at links", False, visible=bool(self.findings))
         loops = gui.add_checkbox("loops and contacts", True, visible=bool(self.constraints.size))
-        for handle, what in ((shapes, "shapes"), (masses, "masses"), (frames, "frames"), (labels, "labels")):
-            handle.on_update(lambda event, what=what: self._show(what, event.target.value))
+        for handle, group in ((shapes, "shapes"), (masses, "masses"), (frames, "frames"), (labels, "labels")):
+            handle.on_update(lambda event, group=group: self._show(group, event.target.value))
 
         @inertia.on_update
         def _(event: Any) -> None:
@@ -208,13 +208,13 @@ class RobotView:
             with self.lock:
                 self.drawing.tie(ties(model, self.constraints, self.scene.poses(self.q)), self._loops_shown)
 
-    def _show(self, what: str, visible: bool) -> None:
+    def _show(self, group: str, visible: bool) -> None:
         with self.lock:
-            self.drawing.show(what, visible)
+            self.drawing.show(group, visible)
 
 
 def findings_html(findings: Sequence[Finding]) -> str:
-    """The list of findings, worst first as they come."""
+    """The list of findings, in their order: worst first."""
     if not findings:
         return '<div style="font:13px system-ui,sans-serif;padding:8px 10px">nothing to complain about</div>'
     colours = {"error": "#d62728", "warning": "#d98200", "note": "inherit"}

@@ -58,8 +58,8 @@ class Scene:
 
 def load_scene(path_or_xml: str | os.PathLike[str], progress: Callable[[str], object] = lambda link: None,
                **options: Any) -> Scene:
-    """The scene of a description; path and options as `load_urdf` takes them. progress gets the name of each link whose
-    shapes are about to be read.
+    """The scene of a description; path and options as of `load_urdf`. progress is called with the name of each link
+    before its shapes are read.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RbdWarning)    # shown by the doctor in the view
@@ -69,7 +69,7 @@ def load_scene(path_or_xml: str | os.PathLike[str], progress: Callable[[str], ob
 
 def scene_of(model: RobotModel, path_or_xml: str | os.PathLike[str],
              progress: Callable[[str], object] = lambda link: None) -> Scene:
-    """The scene of a model that was made from this description."""
+    """The scene of a model loaded from this description."""
     text, source = read_text(path_or_xml)
     boxes = inertia_boxes(model.description.links)
     of_link = {box.link: box.shape for box in boxes}

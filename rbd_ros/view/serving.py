@@ -21,9 +21,9 @@ FIELD = 0.75    # rad: of the camera, from top to bottom
 
 
 def open_server(host: str = LOCAL, port: int = PORT, title: str = "rbd view", allowed: Iterable[str] = ()) -> Any:
-    """A viser server, reachable from this machine alone unless `host` says otherwise; on the next free port if that is
-    taken. allowed: names under which it may be asked for. Its `gate` says who may do what. `RbdError` where viser is
-    not installed, or the address cannot be had.
+    """A viser server, by default reachable from this machine only; on the next free port if `port` is taken. allowed:
+    further host names that are accepted. Its `gate` controls access. Raises `RbdError` if viser is not installed, or if
+    the address cannot be bound.
     """
     viser = has_viser()
     gate = Gate(host, allowed)
@@ -41,14 +41,14 @@ def open_server(host: str = LOCAL, port: int = PORT, title: str = "rbd view", al
     @server.on_client_connect
     async def _(client: Any) -> None:    # in the context of its connection
         if IS_GUEST.get():
-            client.add_notification("Only to look at", "Controls move nothing here, but for an emergency stop: open "
-                                    "the whole link that the terminal printed.", auto_close_seconds=None)
+            client.add_notification("Read-only view", "Only the emergency stop works here. For all controls, open the "
+                                    "complete link that the terminal printed.", auto_close_seconds=None)
 
     return server
 
 
 def has_viser() -> Any:
-    """The package; `RbdError` says how to get it."""
+    """The package viser; raises `RbdError`, with installation instructions, if it is missing."""
     try:
         import viser
     except ImportError as error:
@@ -66,7 +66,7 @@ def _checked(host: str) -> str:
 
 
 def _free(host: str, port: int) -> int:
-    """The port, or the next free one; 0 is any."""
+    """The port, or the next free one; any for 0."""
     for candidate in (port, *range(port + 1, min(port + 20, 65536)), 0):
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -81,8 +81,8 @@ def _free(host: str, port: int) -> int:
 def url_of(server: Any) -> str:
     """The link for a browser on this machine, with the token."""
     host = server.get_host()
-    named = "localhost" if host in ("0.0.0.0", "::", LOCAL) else f"[{host}]" if ":" in host else host
-    return f"http://{named}:{server.get_port()}/{server.gate.token}/"
+    name = "localhost" if host in ("0.0.0.0", "::", LOCAL) else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{server.get_port()}/{server.gate.token}/"
 
 
 def serve(server: Any, browser: bool = True, step: Callable[[], object] | None = None, period: float = 0.1) -> int:
@@ -92,8 +92,8 @@ def serve(server: Any, browser: bool = True, step: Callable[[], object] | None =
     url = url_of(server)
     print(f"rbd view: {url}    (Ctrl-C ends it)", flush=True)
     if server.get_host() not in HERE:
-        print("rbd view: whoever reaches this machine can look, and with --live stop the robot; who has this link can "
-              "release the stop. Under a name of this machine it opens with --allow-host NAME", file=sys.stderr)
+        print("rbd view: everyone who reaches this machine can view the page, and with --live stop the robot; the link "
+              "also allows to release the stop. To open it under a host name: --allow-host NAME", file=sys.stderr)
     if browser and has_screen():
         with contextlib.suppress(webbrowser.Error, OSError):
             webbrowser.open(url)

@@ -17,8 +17,8 @@ def show(description: str | os.PathLike[str], motion: Any = None, model: RobotMo
          constraints: ConstraintSet | None = None, host: str = LOCAL, port: int = PORT, browser: bool = True) -> None:
     """Show a robot in the browser until Ctrl-C.
 
-    description: as `load_urdf` takes it; model: where it was loaded with other options than the default ones. motion:
-    what `rbd.optimize_motion` and `rbd.time_optimal` return, or a `Timeline`. Raises `RbdError` without viser.
+    description: as of `load_urdf`; model: required if it was loaded with non-default options. motion: a result of
+    `rbd.optimize_motion` or `rbd.time_optimal`, or a `Timeline`. Raises `RbdError` without viser.
     """
     view = view_of(description, motion, model, constraints, host, port)
     serve(view.server, browser)

@@ -41,7 +41,7 @@ class SideBySide:
             caption(server, f"/run_{i}/title", title, (0.0, 0.0, float(high[2]) + 0.12 * scene.size))
         ground(server, 6.0 * scene.size + step * len(runs), min(0.0, float(low[2])))
         place_camera(server.initial_camera, low + offsets[0], high + offsets[-1], (1.0, 0.0, 0.3), 1.4)
-        server.gui.add_markdown("Solid: the robot. Ghost: where it should be.")
+        server.gui.add_markdown("Solid: the robot. Ghost: the reference.")
         ghosts = server.gui.add_checkbox("ghosts", True)
         ghosts.on_update(lambda event: self._show_ghosts(event.target.value))
         self.player = Player(server, max(run.duration for run in runs.values()), self.draw, self._lock, loop=True)

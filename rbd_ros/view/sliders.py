@@ -19,15 +19,15 @@ ANGLES = ("roll", "pitch", "yaw")
 
 @dataclass(frozen=True)
 class Slider:
-    """unit: "rad" or "m". at: index into q; of an angle of a quaternion, that of its x, and `angle` 0, 1 or 2. name: of
-    a coordinate (`model.velocity_names`), which a coupling can hold; "" of those angles.
+    """unit: "rad" or "m". index: into q; for an angle of a quaternion that of its x, with `angle` 0, 1 or 2. name: of
+    the coordinate (`model.velocity_names`), for couplings; "" for angles of quaternions.
     """
 
     label: str
     lower: float
     upper: float
     unit: str
-    at: int
+    index: int
     angle: int | None = None
     name: str = ""
 
@@ -38,7 +38,7 @@ class Slider:
 
 
 def sliders_of(model: RobotModel) -> tuple[Slider, ...]:
-    """In the order of q."""
+    """The sliders of a model, in the order of q."""
     sliders: list[Slider] = []
     quaternions = set(model._quaternions)
     for joint in model.joints:
@@ -57,9 +57,9 @@ def sliders_of(model: RobotModel) -> tuple[Slider, ...]:
     return tuple(sliders)
 
 
-def _range(model: RobotModel, at: int) -> tuple[float, float]:
-    low, high = float(model.position_lower[at]), float(model.position_upper[at])
-    length = bool(model._is_length[at])
+def _range(model: RobotModel, index: int) -> tuple[float, float]:
+    low, high = float(model.position_lower[index]), float(model.position_upper[index])
+    length = bool(model._is_length[index])
     around, widest = (AROUND, LONGEST) if length else (np.pi, WIDEST)
     if not np.isfinite([low, high]).all() or not 1e-9 < high - low <= widest:
         middle = low if np.isfinite(low) and abs(low) <= widest and high - low <= 1e-9 else 0.0
@@ -68,7 +68,7 @@ def _range(model: RobotModel, at: int) -> tuple[float, float]:
 
 
 def rounded(low: float, high: float) -> tuple[float, float]:
-    """Numbers of few digits that are within the range."""
+    """The range, narrowed to numbers with few digits."""
     if high - low > 100.0 * STEP:
         low, high = np.ceil(low / STEP - 1e-9) * STEP, np.floor(high / STEP + 1e-9) * STEP
     return float(round(low, 6)), float(round(high, 6))
@@ -80,11 +80,11 @@ def values_of(model: RobotModel, sliders: Sequence[Slider], q: Array) -> list[fl
     angles: dict[int, Array] = {}
     for slider in sliders:
         if slider.angle is None:
-            value = float(q[slider.at])
+            value = float(q[slider.index])
         else:
-            if slider.at not in angles:
-                angles[slider.at] = rpy_of(from_quaternion(q[slider.at:slider.at + 4]))
-            value = float(angles[slider.at][slider.angle])
+            if slider.index not in angles:
+                angles[slider.index] = rpy_of(from_quaternion(q[slider.index:slider.index + 4]))
+            value = float(angles[slider.index][slider.angle])
         value = round(value / (0.1 * slider.step)) * 0.1 * slider.step
         values.append(round(min(max(value, slider.lower), slider.upper), 9))
     return values
@@ -94,11 +94,11 @@ def moved(q: Array, slider: Slider, value: float) -> Array:
     """q (nq,) with one slider at another value."""
     q = q.copy()
     if slider.angle is None:
-        q[slider.at] = value
+        q[slider.index] = value
     else:
-        rpy = rpy_of(from_quaternion(q[slider.at:slider.at + 4]))
+        rpy = rpy_of(from_quaternion(q[slider.index:slider.index + 4]))
         rpy[slider.angle] = value
-        q[slider.at:slider.at + 4] = to_quaternion(from_rpy(rpy))
+        q[slider.index:slider.index + 4] = to_quaternion(from_rpy(rpy))
     return q
 
 

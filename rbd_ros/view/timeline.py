@@ -24,8 +24,8 @@ MESSAGES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """t (N,) s from 0, increasing; q (N, nq). effort (N, nv): torques for the bars, None for those that hold each pose;
-    what: which torques these are. second (N, nv): those of the lines. reference (N, nq): where it should have been.
+    """t (N,) s from 0, increasing; q (N, nq). effort (N, nv): torques for the bars, or None: holding torques of each
+    pose; what: title of these torques. second (N, nv): torques for the lines. reference (N, nq): desired positions.
     """
 
     model: RobotModel
@@ -43,7 +43,7 @@ class Timeline:
         return float(self.t[-1])
 
     def at(self, t: float, table: Array | None = None) -> Array:
-        """(nq,) at time t, straight between samples; of `reference` if that is given."""
+        """Positions (nq,) at time t, interpolated linearly; those of `table` if given, else of `q`."""
         rows = self.q if table is None else table
         i, part = self._place(t)
         if part == 0.0:
@@ -65,8 +65,8 @@ class Timeline:
 
 
 def from_motion(model: RobotModel, motion: Any, source: str = "motion") -> Timeline:
-    """Of anything with `duration`, `motion(t).q` (N, nq), and if it has that `effort(t)` (N, nv): as
-    `rbd.optimize_motion` and `rbd.time_optimal` give.
+    """The timeline of an object with `duration`, `motion(t).q` (N, nq) and optionally `effort(t)` (N, nv), such as the
+    results of `rbd.optimize_motion` and `rbd.time_optimal`.
     """
     t = _times(float(motion.duration))
     z = motion(t)
@@ -77,8 +77,8 @@ def from_motion(model: RobotModel, motion: Any, source: str = "motion") -> Timel
 
 
 def read_timeline(path: str, model: RobotModel, start: Array) -> Timeline:
-    """Of a file: a trajectory_msgs/JointTrajectory as YAML or JSON (`rbd plan --output`, `ros2 topic echo`), else a
-    recording (CSV, also of `rbd plan`; NPZ; rosbag2). start (nq,): of joints that it does not name.
+    """The timeline of a file: a trajectory_msgs/JointTrajectory as YAML or JSON (`rbd plan --output`, `ros2 topic
+    echo`), or a recording (CSV, also of `rbd plan`; NPZ; rosbag2). start (nq,): positions of joints missing in it.
     """
     if Path(path).suffix.lower() in MESSAGES:
         try:
@@ -97,13 +97,13 @@ def _parsed(text: str, path: str) -> Any:
 
 
 def from_message(message: Any, model: RobotModel, start: Array, source: str) -> Timeline:
-    """Of a JointTrajectory as mappings and lists, interpolated as joint_trajectory_controller does."""
+    """The timeline of a JointTrajectory as mappings and lists, interpolated as by joint_trajectory_controller."""
     if not isinstance(message, Mapping) or not message.get("joint_names") or not message.get("points"):
         raise RbdError(f"{source}: expected a JointTrajectory with joint_names and points, got {shown(message)}")
     names, points = [str(name) for name in message["joint_names"]], message["points"]
     joints = _single(names, model, source)
-    taken = [i for i, joint in enumerate(joints) if joint is not None]
-    kept = [joint for joint in joints if joint is not None]
+    indices = [i for i, joint in enumerate(joints) if joint is not None]
+    used = [joint for joint in joints if joint is not None]
 
     def column(field: str, required: bool = False) -> Array | None:
         rows = [point.get(field) if isinstance(point, Mapping) else None for point in points]
@@ -115,29 +115,30 @@ def from_message(message: Any, model: RobotModel, start: Array, source: str) -> 
             table = np.zeros((0, 0))
         if table.shape != (len(points), len(names)) or not np.isfinite(table).all():
             raise RbdError(f"{source}: {field} of each point must be {len(names)} finite numbers")
-        return table[:, taken]
+        return table[:, indices]
 
     q = column("positions", True)
     assert q is not None
     v, a, effort = column("velocities"), column("accelerations"), column("effort")
     times = [_seconds(point.get("time_from_start"), source) for point in points]
-    first = start[[joint.idx_q for joint in kept]]
+    first = start[[joint.idx_q for joint in used]]
     path = Trajectory([Waypoint(t, q[i], None if v is None else v[i], None if a is None else a[i])
                        for i, t in enumerate(times)], Reference.rest(first))
     t = _times(path.duration)
-    at = [path.sample(time) for time in t[:-1].tolist()]
-    at.append(Reference(q[-1], q[-1] * 0.0 if v is None else v[-1], q[-1] * 0.0 if a is None else a[-1]))
-    Q, V, A = _spread(model, start, kept, *(np.array([getattr(sample, part) for sample in at]) for part in "qva"))
+    samples = [path.sample(time) for time in t[:-1].tolist()]
+    samples.append(Reference(q[-1], q[-1] * 0.0 if v is None else v[-1], q[-1] * 0.0 if a is None else a[-1]))
+    Q, V, A = _spread(model, start, used, *(np.array([getattr(sample, part) for sample in samples]) for part in "qva"))
     if effort is not None and len(times) > 1:
-        given = np.stack([np.interp(t, times, column) for column in effort.T], axis=1)
+        message_effort = np.stack([np.interp(t, times, column) for column in effort.T], axis=1)
         tau = np.full((len(t), model.nv), np.nan)
-        tau[:, [joint.idx_v for joint in kept]] = given
+        tau[:, [joint.idx_v for joint in used]] = message_effort
         return Timeline(model, t, Q, tau, "Torque in the message", inverse_dynamics(model, Q, V, A), source=source)
     return Timeline(model, t, Q, inverse_dynamics(model, Q, V, A), "Torque of the motion", source=source)
 
 
 def from_recording(recording: Recording, model: RobotModel, start: Array) -> Timeline:
-    """Of a recorded motion: measured torques; the lines are those of the model, where accelerations are known."""
+    """The timeline of a recorded motion with measured torques; lines: the model's torques, if accelerations are known.
+    """
     names = list(recording.joints or model.velocity_names)
     joints = _single(names, model, recording.source)
     columns = [i for i, joint in enumerate(joints) if joint is not None]
@@ -151,19 +152,19 @@ def from_recording(recording: Recording, model: RobotModel, start: Array) -> Tim
     rows = np.flatnonzero(good)
     t, tau = recording.t[rows] - recording.t[rows[0]], np.full((len(rows), model.nv), np.nan)
     tau[:, [joint.idx_v for joint in used]] = recording.tau[rows][:, columns]
-    none = np.zeros((len(rows), len(used)))
-    v, a = (none if part is None else np.nan_to_num(part[rows][:, columns]) for part in (recording.v, recording.a))
+    zero = np.zeros((len(rows), len(used)))
+    v, a = (zero if part is None else np.nan_to_num(part[rows][:, columns]) for part in (recording.v, recording.a))
     Q, V, A = _spread(model, start, used, recording.q[rows][:, columns], v, a)
     second = None if recording.v is None or recording.a is None else inverse_dynamics(model, Q, V, A)
     return Timeline(model, t, Q, tau, "Measured torque", second, source=recording.source)
 
 
 def _single(names: Sequence[str], model: RobotModel, source: str) -> list[Joint | None]:
-    """The joints of these names; None for those that mimic another, or move nothing."""
-    others = {spec.name for spec in model.description.joints} - set(model.joint_names)
+    """The joints with these names; None for fixed and mimic joints."""
+    fixed = {spec.name for spec in model.description.joints} - set(model.joint_names)
     result: list[Joint | None] = []
     for name in names:
-        if name in others:
+        if name in fixed:
             result.append(None)
             continue
         if name not in model.joint_names:
@@ -179,7 +180,7 @@ def _single(names: Sequence[str], model: RobotModel, source: str) -> list[Joint 
 
 def _spread(model: RobotModel, start: Array, joints: Sequence[Joint], q: Array, v: Array,
             a: Array) -> tuple[Array, Array, Array]:
-    """(N, nq), (N, nv), (N, nv) of all joints from those of some."""
+    """q (N, nq), v, a (N, nv) of all joints from those of `joints`."""
     Q = np.tile(start, (len(q), 1))
     V, A = np.zeros((2, len(q), model.nv))
     Q[:, [joint.idx_q for joint in joints]] = q
@@ -192,7 +193,7 @@ def _times(duration: float) -> Array:
 
 
 def _seconds(value: Any, source: str) -> float:
-    """`{sec, nanosec}`, or a number of s."""
+    """Seconds of `{sec, nanosec}` or of a number."""
     try:
         if isinstance(value, Mapping):
             return float(value.get("sec", 0)) + 1e-9 * float(value.get("nanosec", 0))

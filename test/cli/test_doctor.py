@@ -216,9 +216,9 @@ def test_the_last_line_sums_up_what_torque_will_be(tmp_path, capsys):
     both = {name: joint(name, *links, more=DRY) for name, links in (("shoulder", ("base", "upper")),
                                                                     ("elbow", ("upper", "lower")))}
     rotors = ROTORS.format("shoulder") + ROTORS.format("elbow")
-    assert last(arm(**both, more=rotors)) == "torque from this file will be right as far as its numbers are"
+    assert last(arm(**both, more=rotors)) == "torque from this file will be as accurate as its numbers"
     said = last(arm())
-    assert "will lack what accelerates the rotors (rotor_inertia) and friction (<dynamics>): `rbd identify`" in said
+    assert "will lack rotor inertia (rotor_inertia) and friction (<dynamics>): `rbd identify`" in said
     said = last(arm(shoulder=both["shoulder"], more=rotors))
     assert "will lack friction (<dynamics>) of elbow:" in said and "rotors" not in said
     assert "look at the 1 warning above first" in last(low('<mass value="1"/>'))

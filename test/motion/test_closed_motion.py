@@ -118,8 +118,8 @@ def test_gradients_are_those_of_a_complex_step(name, motors, rule, free):
     values = problem.values(x)
     y = np.random.default_rng(6).uniform(0.0, 1.0, len(values.rows))
     gradient = problem.gradient(problem.linear(x), y)
-    at = problem.dynamics._at
-    nodes = at.q, at.T
+    lifted = problem.dynamics._lifted
+    nodes = lifted.q, lifted.T
     np.testing.assert_allclose(values.cost + y @ values.rows, lagrangian(problem, x.astype(complex), y, nodes).real,
                                rtol=1e-10)
     which = np.random.default_rng(7).choice(len(x), min(len(x), 8), replace=False)
@@ -133,14 +133,14 @@ def test_positions_move_along_the_tangent_that_the_gradients_use(name):
     """Richardson's extrapolation of closing the loops anew."""
     problem, x = problem_of(name, MOTORS[name], "effort", "effort")
     problem.values(x)
-    at, chain = problem.dynamics._at, problem.task.chain
-    u, k = at.q[:, chain.own], 5
+    lifted, chain = problem.dynamics._lifted, problem.task.chain
+    u, k = lifted.q[:, chain.own], 5
     for e in np.eye(chain.size):
         def change(h, e=e):
-            q = chain.closed(np.array([u[k] + h * e, u[k] - h * e]), at.q[[k, k]])
-            return (chain.model.difference(at.q[k], q[0]) - chain.model.difference(at.q[k], q[1])) / (2.0 * h)
+            q = chain.closed(np.array([u[k] + h * e, u[k] - h * e]), lifted.q[[k, k]])
+            return (chain.model.difference(lifted.q[k], q[0]) - chain.model.difference(lifted.q[k], q[1])) / (2.0 * h)
         d = [change(h) for h in (4e-3, 2e-3)]
-        np.testing.assert_allclose((4.0 * d[1] - d[0]) / 3.0, at.T[k] @ e, atol=1e-7)
+        np.testing.assert_allclose((4.0 * d[1] - d[0]) / 3.0, lifted.T[k] @ e, atol=1e-7)
 
 
 @pytest.mark.parametrize(("name", "motors", "rule"), CASES)

@@ -76,7 +76,7 @@ def test_gradients_are_those_of_complex_efforts(name, motors, rule, coulomb, spr
     values = problem.values(x)
     y = np.random.default_rng(6).uniform(0.0, 1.0, len(values.rows))
     gradient = problem.gradient(problem.linear(x), y)
-    near = problem.dynamics._at.q
+    near = problem.dynamics._lifted.q
     np.testing.assert_allclose(values.cost + y @ values.rows, lagrangian(problem, x, y, near), rtol=1e-10)
     h = (2e-3 if name == "stewart" else 5e-3) * (0.06 if coulomb else 1.0)    # friction is sharp
     for i in (0, len(x) // 2, len(x) - 2, len(x) - 1):

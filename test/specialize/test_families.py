@@ -14,7 +14,7 @@ import rbd_ros as rbd
 from rbd_ros.core.compiled.entry import EXTENSION
 from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.specialize import own_code
-from rbd_ros.core.specialize.families import FAMILIES, asked, label
+from rbd_ros.core.specialize.families import FAMILIES, function_of, label
 from rbd_ros.core.specialize.one_state import LONGEST
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning"),
@@ -78,7 +78,7 @@ def test_each_parameter_has_code_of_its_own():
     assert {"jacobian:link_3:body", "jacobian:link_3:world", "jacobian:link_7:body", "jacobian:link_7:world",
             "hybrid_dynamics:joint_2", "hybrid_dynamics:", "hybrid_dynamics:joint_2,joint_5"} < names
     for name in names:
-        found = asked(model, name)
+        found = function_of(model, name)
         assert label(model, *found[:2]) == name
 
 

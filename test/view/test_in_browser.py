@@ -187,7 +187,7 @@ def test_a_guest_is_told_so_and_moves_nothing(driver, opened):
     """Without the token of the link: a slider changes nothing, and the page says why."""
     view = opened("two_link")
     driver.get(f"http://localhost:{view.server.get_port()}/")
-    wait(lambda: "Only to look at" in "".join(texts(driver, "body")), "the notice")
+    wait(lambda: "Read-only view" in "".join(texts(driver, "body")), "the notice")
     wait(lambda: len(texts(driver, "[role=slider]")) > 0, "the sliders")
     before = view.q.copy()
     driver.execute_script("""

@@ -266,7 +266,7 @@ def test_an_observed_robot_is_never_older_than_it_says(arm):
     (["iiwa", "--actuated", "x"], "x"), (["iiwa", "--constraints", "delta"], "do not fit"),
     (["iiwa", "--play", "nowhere.yaml"], "cannot read"),
     (["iiwa", "--allow-host", "http://robot"], "--allow-host"),
-    (["iiwa", "--port", "70000"], "70000"), (["iiwa", "--live", "--play", "x"], "one of them"),
+    (["iiwa", "--port", "70000"], "70000"), (["iiwa", "--live", "--play", "x"], "cannot be combined"),
     (["iiwa", "--live", "--node", "x"], "full")])
 def test_wrong_arguments_are_said(arguments, text, capsys):
     pytest.importorskip("viser")

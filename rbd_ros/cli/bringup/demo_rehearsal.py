@@ -18,7 +18,7 @@ from ..files.robot import description_of, named
 
 Array = NDArray[np.float64]
 REFLEX = "the robot stops itself: "
-LOST = 0.5            # rad or m: larger deviations mean that the arm was not held
+LOST = 0.5            # rad or m: the arm counts as not held at larger deviations
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def run(namespace: argparse.Namespace) -> int:
           f"The robot differs from its model: masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, friction.")
     print("\n".join(f"- {note}" for note in plan.notes))
     if still:
-        print("- without gains no motion is followed: the arm is to stay where it is")
+        print("- without gains no motion is followed: the arm should stay in its initial pose")
     print()
     result, reflex = _play(plan, motion, duration, rate, namespace.output, demo_report.Progress(
         config.name, [config.name]))
@@ -82,7 +82,7 @@ def _play(plan: Rehearsal, motion: demo_motion.Cosines, duration: float, rate: f
 
 
 def deviations(plan: Rehearsal, motion: demo_motion.Cosines) -> dict[str, Any]:
-    """How the simulated robot differs from its model, as in the demo."""
+    """Parameters of the simulated robot that differ from its model, as in the demo."""
     t = np.linspace(0.0, 5.0, 501)
     peak = demo_motion.peak_effort(plan.model, motion, 5.0)
     speed = np.maximum(np.abs(motion.velocity(t)).max(axis=0), 0.1)

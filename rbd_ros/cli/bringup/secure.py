@@ -1,4 +1,4 @@
-"""`rbd secure`: the SROS2 policy of a node and of the roles beside it, and their keys."""
+"""`rbd secure`: the SROS2 policy and keys of a node and of the roles that communicate with it."""
 from __future__ import annotations
 
 import argparse
@@ -19,13 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd secure`."""
     parser.add_argument("node", choices=sorted(TABLE), help="which node")
     parser.add_argument("--params-file", nargs="+", default=[], metavar="FILE",
-                        help="its parameter files, as at its start: they say which topics there are")
+                        help="parameter files of the node, as at its start: they determine its topics")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME:=VALUE",
                         help="further parameters, such as adapters:=[forward_command]")
     parser.add_argument("--remap", nargs="+", default=[], metavar="FROM:=TO", help="remappings, as at its start")
     parser.add_argument("--namespace", default="/", help="of the node (default: /)")
-    parser.add_argument("--enclave", default="/rbd_ros", help="before the names of the enclaves (default: /rbd_ros)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the policy goes (default: printed)")
+    parser.add_argument("--enclave", default="/rbd_ros", help="prefix of the enclaves' names (default: /rbd_ros)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file for the policy (default: printed)")
     parser.add_argument("--keystore", metavar="FOLDER", help="also make keys and permissions there, with `ros2 "
                                                              "security`")
 
@@ -57,7 +57,7 @@ def make_keys(keystore: Path, policy: Path) -> int:
     if ros2 is None or subprocess.run([ros2, "security", "--help"], capture_output=True).returncode:
         missing = "command ros2" if ros2 is None else "package sros2"
         print(f"no keys: there is no {missing} here (Debian, Ubuntu: apt install ros-$ROS_DISTRO-sros2 "
-              f"ros-$ROS_DISTRO-ros2cli). Where there is:\n  {' '.join(command)}", file=sys.stderr)
+              f"ros-$ROS_DISTRO-ros2cli). Once installed:\n  {' '.join(command)}", file=sys.stderr)
         return 1
     if subprocess.run([ros2, *command[1:]]).returncode:
         raise RbdError("`ros2 security` failed, see above")
@@ -82,12 +82,12 @@ def parameters(file: Path, node: str, namespace: str) -> dict[str, Any]:
     return values
 
 
-def _flatten(tree: dict[str, Any], prefix: str, found: dict[str, Any]) -> None:
+def _flatten(tree: dict[str, Any], prefix: str, flat: dict[str, Any]) -> None:
     for name, value in tree.items():
         if isinstance(value, dict):
-            _flatten(value, f"{prefix}{name}.", found)
+            _flatten(value, f"{prefix}{name}.", flat)
         else:
-            found[f"{prefix}{name}"] = value
+            flat[f"{prefix}{name}"] = value
 
 
 def _pair(text: str) -> tuple[str, str]:

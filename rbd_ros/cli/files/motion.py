@@ -17,8 +17,8 @@ FEWEST = 10
 
 
 def motion_from(path: str, model: RobotModel) -> Reference:
-    """Samples (N, nv) of a motion in the model's order; velocities and accelerations that the file has not are those
-    of a spline. Raises `RbdError` for a file that cannot be read, missing joints and invalid numbers.
+    """Samples (N, nv) of a motion in the model's order; missing velocities and accelerations are derivatives of a
+    spline. Raises `RbdError` for an unreadable file, missing joints and invalid numbers.
     """
     table = _table(path)
     missing = [name for name in model.velocity_names if name not in table["joints"]]
@@ -27,15 +27,15 @@ def motion_from(path: str, model: RobotModel) -> Reference:
     order = [table["joints"].index(name) for name in model.velocity_names]
     try:
         t = np.asarray(table["t"], dtype=np.float64)
-        given = [np.asarray(table[what], dtype=np.float64)[:, order] if table.get(what) is not None else None
-                 for what in ("q", "v", "a")]
+        parts = [np.asarray(table[quantity], dtype=np.float64)[:, order] if table.get(quantity) is not None else None
+                 for quantity in ("q", "v", "a")]
     except (TypeError, ValueError, IndexError):
         raise RbdError(f"{path}: expected as many numbers as joints in each point") from None
-    if len(t) < FEWEST or not (np.diff(t) > 0.0).all() or not all(np.isfinite(x).all() for x in given if x is not None):
+    if len(t) < FEWEST or not (np.diff(t) > 0.0).all() or not all(np.isfinite(x).all() for x in parts if x is not None):
         raise RbdError(f"{path}: expected at least {FEWEST} points with increasing times and finite numbers")
     from scipy.interpolate import make_interp_spline
 
-    q, v, a = given
+    q, v, a = parts
     assert q is not None
     if v is None:
         v = make_interp_spline(t, q, k=5)(t, nu=1)
@@ -55,8 +55,8 @@ def _table(path: str) -> dict[str, Any]:
     try:
         points = content["points"]
         times = [point["time_from_start"] for point in points]
-        columns = {what: [point[field] for point in points] if points and points[0].get(field) else None
-                   for what, field in (("q", "positions"), ("v", "velocities"), ("a", "accelerations"))}
+        columns = {quantity: [point[field] for point in points] if points and points[0].get(field) else None
+                   for quantity, field in (("q", "positions"), ("v", "velocities"), ("a", "accelerations"))}
         return {"t": [time["sec"] + 1e-9 * time["nanosec"] for time in times],
                 "joints": [str(name) for name in content["joint_names"]], **columns}
     except (KeyError, TypeError, AttributeError):

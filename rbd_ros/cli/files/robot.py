@@ -31,8 +31,8 @@ def add_robot(parser: argparse.ArgumentParser, *, nargs: str | None = None, meta
     """Declare the robot argument. old: a former option for the robot, still accepted."""
     parser.add_argument("robot", nargs=nargs, metavar=metavar, help=f"{help}{FORMATS}")    # type: ignore[arg-type]
     parser.add_argument("--package-folder", action="append", default=[], metavar="DIR",
-                        help="folder of a ROS package, or that holds some, looked at for package:// and $(find …) of "
-                        "the file; may be repeated")
+                        help="folder of a ROS package or of several, searched for package:// and $(find …) of the "
+                        "file; may be repeated")
     if old:
         parser.add_argument(old, dest="old", help=argparse.SUPPRESS)
     parser.set_defaults(old=None, arguments=[], has_robot=True)
@@ -93,8 +93,8 @@ def description_of(namespace: argparse.Namespace) -> str:
 
 
 def load_robot(namespace: argparse.Namespace, quiet: bool = False, joints: bool = False, **options: Any) -> RobotModel:
-    """The model. quiet: suppress warnings, which `rbd doctor` explains; joints: reject models that joint states cannot
-    describe; options: as of `load_urdf`.
+    """The model. quiet: suppress warnings, which `rbd doctor` explains; joints: reject models with joints that joint
+    states cannot represent; options: as of `load_urdf`.
     """
     with warnings.catch_warnings():
         if quiet:

@@ -11,8 +11,8 @@ PATIENCE = 1.0    # s between messages, and before the first
 
 
 @contextmanager
-def waiting(what: str, most: float) -> Iterator[None]:
-    """Show on a terminal the elapsed seconds of at most `most`."""
+def waiting(label: str, limit: float) -> Iterator[None]:
+    """Show on a terminal the elapsed seconds of at most `limit`."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
@@ -20,7 +20,7 @@ def waiting(what: str, most: float) -> Iterator[None]:
 
     def tell() -> None:
         while not done.wait(PATIENCE):
-            print(f"\r\033[K{what}: {time.monotonic() - begin:.0f} s of at most {most:g} s", end="", file=sys.stderr,
+            print(f"\r\033[K{label}: {time.monotonic() - begin:.0f} s of at most {limit:g} s", end="", file=sys.stderr,
                   flush=True)
 
     thread = threading.Thread(target=tell, daemon=True)

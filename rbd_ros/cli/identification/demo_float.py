@@ -1,7 +1,7 @@
 """`rbd demo float`: an arm with a wrong torque constant fails the float test, is calibrated by it, and passes.
 
-The controller of node `float_check` and the simulator, in the library without ROS: the simulated arm is as its model,
-but one drive exerts 1.3 times the torque that it is told.
+The controller of node `float_check` and the simulator, in the library without ROS: the simulated arm equals its model,
+except that one drive exerts 1.3 times its commanded torque.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .. import demo_report as report
 from ..demo_motion import DAMPING
 
 Array = NDArray[np.float64]
-JOINT, GAIN = "joint_4", 1.3        # whose torque constant is wrong, and its true torque over what it is told
+JOINT, GAIN = "joint_4", 1.3        # joint with a wrong torque constant, and true over commanded torque
 POSES = ("0.1 0.5 0.2 -1.2 0.3 0.8 0.1", "0.4 -0.5 0.3 0.9 -0.3 0.5 0.4")    # rad
 RATE = 250.0                        # Hz
 BANDWIDTH = 30.0                    # of the position loop, rad/s
@@ -48,7 +48,7 @@ class Tested(NamedTuple):
 
 
 def arm() -> RobotModel:
-    """The iiwa with rotors and friction, as a good description has them."""
+    """The iiwa with rotors and friction, as in a complete description."""
     model = sample("iiwa")
     limit = model.effort_limit
     return model.with_(armature=ROTORS * limit, friction=COULOMB * limit, damping=VISCOUS * limit)
@@ -63,7 +63,7 @@ def settings_of(model: RobotModel) -> FloatSettings:
 
 
 def tested(title: str, model: RobotModel, gain: Array, progress: report.Progress) -> Tested:
-    """The float test of an arm whose drives exert `gain` (nv,) times what they are told."""
+    """The float test of an arm whose drives exert `gain` (nv,) times their commanded torque."""
     check, names = FloatCheck(model, settings_of(model)), list(model.joint_names)
     plant = Simulator(model, step=1.0 / RATE, q=[float(word) for word in POSES[0].split()])
     check.activate(0.0)
@@ -75,9 +75,9 @@ def tested(title: str, model: RobotModel, gain: Array, progress: report.Progress
         running = running or not check.start()
         weight = np.ones(model.nv) if check._held is None else check._held.weight
         rows.append((now, np.array(plant.q), np.array(weight)))
-        if (found := check.take_report()) is not None:
+        if (result := check.take_report()) is not None:
             t, q, weights = zip(*rows, strict=True)
-            return Tested(title, found, np.array(t), np.array(q), np.array(weights))
+            return Tested(title, result, np.array(t), np.array(q), np.array(weights))
         plant.step(gain * command.effort)    # type: ignore[union-attr]
         done = check.phase.partition(" of ")[0].removeprefix("pose ")
         share = 0.0 if not running or not done.isdigit() else (int(done) - 1) / len(POSES)
@@ -94,16 +94,16 @@ def run(namespace: argparse.Namespace) -> int:
     j = model.joint_names.index(JOINT)
     gain = np.ones(model.nv)
     gain[j] = GAIN
-    print(f"{model.name}: the drive of {JOINT} exerts {GAIN:g} times the torque that it is told.\n", flush=True)
+    print(f"{model.name}: the drive of {JOINT} exerts {GAIN:g} times its commanded torque.\n", flush=True)
     runs = [_run(titles[0], titles, model, gain, folder)]
-    found = runs[0].result.gains
-    for name, value in found.items():    # the torque constants are multiplied, so the currents are divided
+    gains = runs[0].result.gains
+    for name, value in gains.items():    # the torque constants are multiplied, so the currents are divided
         gain[model.joint_names.index(name)] /= value
-    print("calibration: " + (", ".join(f"torque constant of {name} times {value:.4f}" for name, value in found.items())
+    print("calibration: " + (", ".join(f"torque constant of {name} times {value:.4f}" for name, value in gains.items())
                              or "nothing to change") + "\n")
     runs.append(_run(titles[1], titles, model, gain, folder))
     report.finish(namespace, begin, {
-        "robot": model.name, "joint": JOINT, "gain": GAIN, "found": found,
+        "robot": model.name, "joint": JOINT, "gain": GAIN, "found": gains,
         "runs": {tested.title: {
             "passed": tested.result.passed, "text": tested.result.text,
             "failed": sorted({joint.name for joint in tested.result.joints if joint.verdict != "rests"}),
@@ -114,17 +114,17 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _run(title: str, titles: tuple[str, ...], model: RobotModel, gain: Array, folder: Path) -> Tested:
     progress = report.Progress(title, titles)
-    found = tested(title, model, gain, progress)
-    progress.done(textwrap.fill(found.result.text, LINE, subsequent_indent=" " * (max(map(len, titles)) + 2),
+    test = tested(title, model, gain, progress)
+    progress.done(textwrap.fill(test.result.text, LINE, subsequent_indent=" " * (max(map(len, titles)) + 2),
                                 break_on_hyphens=False))
-    if found.result.aborted:
-        raise RbdError(found.result.text)
+    if test.result.aborted:
+        raise RbdError(test.result.text)
     name = "before.json" if title == titles[0] else "after.json"
     try:
-        (folder / name).write_text(found.result.as_json() + "\n", encoding="utf-8")
+        (folder / name).write_text(test.result.as_json() + "\n", encoding="utf-8")
     except OSError as error:
         raise RbdError(f"cannot write {folder / name}: {error.strerror}") from None
-    return found
+    return test
 
 
 def worst(result: FloatReport, name: str) -> FloatedJoint:
@@ -162,14 +162,14 @@ def _draw(path: Path, runs: list[Tested], model: RobotModel) -> None:
                                            fontsize=9, verticalalignment="center")
                 per_joint.plot([x], [mrad * seen.seen.drift], "osD"[i], color=color, markersize=7.0,
                                label=f"{run.title}: measured" if k == 0 else None)
-            left = [joint.seen.left for joint in run.result.joints if joint.name == JOINT]
+            ends = [joint.seen.left for joint in run.result.joints if joint.name == JOINT]
             for number, (t, moved) in enumerate(released(run, j)):
                 over_time.plot(t, mrad * moved, color=color, linewidth=(3.5, 1.8)[number % 2],
                                alpha=(0.4, 1.0)[number % 2], label=f"{run.title}, pose {number + 1}: gravity "
                                f"{gravity[number]:+.1f} N m")
-                if left[number]:
+                if ends[number]:
                     over_time.plot(t[-1:], mrad * moved[-1:], "x", color=color, markersize=9.0, markeredgewidth=2.0,
-                                   label=f"its gains returned ({RETURNED[left[number]]})" if number == 0 else None)
+                                   label=f"its gains returned ({RETURNED[ends[number]]})" if number == 0 else None)
         per_joint.set(ylabel="drift, farthest pose (mrad)", xticks=np.arange(model.nv), xticklabels=model.joint_names,
                       ylim=(-edge, edge), title=f"{model.name}, gravity torque alone: one joint free at a time")
         over_time.set(xlabel="time since its gains began to fade (s)", ylabel=f"{JOINT} from its place (mrad)",

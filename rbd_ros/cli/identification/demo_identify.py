@@ -1,8 +1,8 @@
 """`rbd demo identify`: an arm with a wrong description is excited, recorded and identified, and then tracks better.
 
-The simulated robot has other masses, centres of mass and inertias than its description, and rotors and friction missing
-there. Every motion is executed by the nodes `simulator` and `feedforward`; noise and a delay are added to the
-recording.
+The simulated robot differs from its description in masses, centres of mass and inertias, and has rotors and friction
+that the description lacks. Every motion is executed by the nodes `simulator` and `feedforward`; noise and a delay are
+added to the recording.
 """
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def run(namespace: argparse.Namespace) -> int:
     truth = robot(model)
     _write(real, rewritten(old, model, truth))
     joints = model.joint_names
-    print(f"{model.name}: the simulated robot has masses and inertias that are up to {100 * MASS:.0f} % other than in "
-          f"its\ndescription, centres of mass up to {1000 * PLACE:.0f} mm off, and rotors and friction that this does "
-          "not have.\n", flush=True)
+    print(f"{model.name}: masses and inertias of the simulated robot differ from its description by up to "
+          f"{100 * MASS:.0f} %,\ncentres of mass by up to {1000 * PLACE:.0f} mm; its rotors and friction are missing "
+          "there.\n", flush=True)
     progress = report.Progress(EXCITE, (EXCITE, *MODES.values()))
     motion = excitation(model, EXCITATION, seconds=SECONDS, limits=MotionLimits(
         velocity=SPEED * model.velocity_limit, acceleration=FASTEST))
@@ -110,12 +110,13 @@ def run(namespace: argparse.Namespace) -> int:
     recording = measured(played.t, played.q, played.effort, joints)
     np.savez_compressed(folder / "recording.npz", t=recording.t, q=recording.q, tau=recording.tau,
                         joints=np.array(joints))
-    found = identify(model, recording)
-    found.write_urdf(new, old)
-    found.write_parameters(folder / "nodes.yaml")
-    write_report(found, folder / "report.html")
+    result = identify(model, recording)
+    result.write_urdf(new, old)
+    result.write_parameters(folder / "nodes.yaml")
+    write_report(result, folder / "report.html")
     load_urdf(new)    # raises if it is invalid
-    print("\n" + "\n".join([*summary(found), "", *joint_table(found), *(f"note: {x}" for x in found.findings)]) + "\n")
+    notes = [f"note: {finding}" for finding in result.findings]
+    print("\n" + "\n".join([*summary(result), "", *joint_table(result), *notes]) + "\n")
     results = {}
     for mode, urdf in (("before", old), ("after", new)):
         progress = report.Progress(MODES[mode], (EXCITE, *MODES.values()))
@@ -123,24 +124,24 @@ def run(namespace: argparse.Namespace) -> int:
         results[mode] = Executed(MODES[mode], tracking, published_motion().position(tracking.t))
         progress.done(f"RMS error {results[mode].rms:.4f} rad")
     print("\n" + report.table(results, report.errors(results, joints), "feed-forward and PD"))
-    residual = found.residual
+    residual = result.residual
     report.finish(namespace, begin, report.summary(results, joints, {
         **cycles(results), "robot": model.name, "better": results["before"].rms / results["after"].rms,
         "residual": {"before": residual.overall_before, "after": residual.overall, "training": residual.training},
-        "delay_s": found.delay, "findings": list(found.findings)}),
+        "delay_s": result.delay, "findings": list(result.findings)}),
         ("identified.urdf", "nodes.yaml", "report.html"), ("identified.png", lambda path: report.draw(
-            path, (11.0, 8.0), lambda figure: picture(figure, results, found, joints), 110)))
+            path, (11.0, 8.0), lambda figure: picture(figure, results, result, joints), 110)))
     return 0
 
 
-def picture(figure: Any, results: dict[str, Executed], found: Identification, joints: tuple[str, ...]) -> None:
+def picture(figure: Any, results: dict[str, Executed], result: Identification, joints: tuple[str, ...]) -> None:
     """Tracking errors over time and per joint, residuals per joint."""
     grid, colors = figure.add_gridspec(2, 2, height_ratios=(3, 2)), (report.COLORS[0], report.COLORS[2])
     over_time, per_joint, efforts = (figure.add_subplot(place) for place in (grid[0, :], grid[1, 0], grid[1, 1]))
-    report.draw_errors(over_time, per_joint, results, joints, f"{found.prior.name}: the same robot, gains and motion, "
+    report.draw_errors(over_time, per_joint, results, joints, f"{result.prior.name}: the same robot, gains and motion, "
                        "feed-forward from two descriptions", colors=colors, least=1e-4)
     report.draw_joints(efforts, [(100.0 * share, color) for share, color in zip(
-        (found.residual.before, found.residual.after), colors, strict=True)], joints,
+        (result.residual.before, result.residual.after), colors, strict=True)], joints,
         "torque that is not explained, on motion not fitted", "‖τ − τ̂‖ / ‖τ‖ (%)")
     for axes in (per_joint, efforts):
         axes.tick_params(axis="x", rotation=30)

@@ -32,28 +32,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="trajectory_msgs/JointTrajectory as YAML, or a table if it ends in .csv "
                              "(default: %(default)s)")
     parser.add_argument("--poses", type=int, metavar="COUNT",
-                        help="a slow motion through so many poses (20 to 60) in place of a fast one; each is passed "
+                        help="a slow motion through this many poses (20 to 60) instead of a fast one; each is passed "
                              "slowly in both directions")
     parser.add_argument("--speed", type=float, default=SPEED, metavar="SPEED",
-                        help="rad/s or m/s, with --poses: the largest between them (default: %(default)s)")
+                        help="largest speed between poses with --poses, rad/s or m/s (default: %(default)s)")
     parser.add_argument("--duration", type=float, default=20.0, help="s (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=40.0, help="of computation (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=40.0, help="computation time (default: %(default)s)")
     parser.add_argument("--rate", type=float, help=f"points per second (default: {POINTS:g}, with --poses "
                         f"{SLOW_POINTS:g})")
     parser.add_argument("--velocity", type=float, default=1.0, metavar="SHARE",
-                        help="of the velocity limits (default: %(default)s)")
+                        help="share of the velocity limits (default: %(default)s)")
     parser.add_argument("--effort", type=float, default=0.9, metavar="SHARE",
-                        help="of the effort limits (default: %(default)s)")
+                        help="share of the effort limits (default: %(default)s)")
     parser.add_argument("--acceleration", type=float, nargs="+", metavar="LIMIT",
-                        help="rad/s² or m/s², one number or one per joint (default: no limit)")
+                        help="acceleration limit, rad/s² or m/s², one number or one per joint (default: none)")
     parser.add_argument("--margin", type=float, default=0.05, metavar="SHARE",
-                        help="of the range of each position that is not used, at both ends (default: %(default)s)")
+                        help="unused share of the range of each position, at both ends (default: %(default)s)")
     parser.add_argument("--floor", type=float, metavar="HEIGHT",
-                        help="m: frames of links that move stay above it, where they can sink below it at all")
-    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stay where they "
-                        "are: at zero, or JOINT=POSITION")
+                        help="height, m, above which the frames of moving links stay, if they can sink below it")
+    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that do not move: at zero, or "
+                        "JOINT=POSITION")
     parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
-                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: "
+                        help="gravity in the axes of the root link, m/s², for an arm on a wall or a ceiling (default: "
                         "0 0 -9.81)")
     parser.epilog = "It begins and ends at rest: move to its first point first, with the workspace clear."
 
@@ -88,7 +88,7 @@ def run(namespace: argparse.Namespace) -> int:
     made.motion.write_trajectory(namespace.output, model.velocity_names,
                                  POINTS if namespace.rate is None else namespace.rate)
     print(f"{model.name}: {made.duration:g} s in {made.periods} period{'s' * (made.periods != 1)}, condition number "
-          f"{made.condition:.1f} (below 20 is good, above 100 some parameters will hardly be seen)")
+          f"{made.condition:.1f} (below 20 is good, above 100 some parameters will be poorly determined)")
     for name, usage in made.usage.items():
         if name == "clearance":
             print(f"  {name:13} at least {1.0 - usage.ratio:.3f} m: {usage.joint} at {usage.time:.2f} s")
@@ -101,10 +101,10 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _close(model: RobotModel, motion: SampledMotion, output: str) -> None:
-    """Print both ends of the motion and what it does not know."""
+    """Print both ends of the motion and its limitations."""
     for ends, t in (("begins at rest at", 0.0), ("ends at rest at", motion.duration)):
         print(ends, ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, motion(t).q, strict=True)))
-    print("nothing here knows of obstacles, cables or the robot's own body: play it slowly first")
+    print("obstacles, cables and collisions of the robot with itself are not considered: play it slowly first")
     print(f"wrote {output}")
 
 

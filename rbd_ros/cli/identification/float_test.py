@@ -21,16 +21,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--window", type=float, default=WINDOW, metavar="DRIFT",
                         help="largest accepted drift, rad or m (default: %(default).4g, 2°)")
     parser.add_argument("--time", type=float, default=TIME, metavar="SECONDS",
-                        help="for which each joint is free (default: %(default)s)")
-    parser.add_argument("--body", metavar="LINK", help="that may carry a load which the description lacks (default: "
-                        "the last one)")
+                        help="time for which each joint is free, s (default: %(default)s)")
+    parser.add_argument("--body", metavar="LINK", help="link that may carry a load missing in the description "
+                        "(default: the last one)")
     parser.add_argument("--report", metavar="REPORT.html", help="a page with table and plot")
     parser.epilog = "The recording: slow motion of every joint both ways, through the poses of interest. Exit code: 0 "\
         "if every joint stays within the window, at the ends of its interval, too; else 1."
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Predict, print and write; 1 where a joint fails."""
+    """Predict, print and write; returns 1 if a joint fails."""
     model = recorded_model(namespace)
     result = float_test(model, load_recording(namespace, namespace.recording), gains=gains_of(namespace.gains, model),
                         window=namespace.window, time=namespace.time, body=namespace.body, cutoff=namespace.cutoff,

@@ -36,36 +36,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd identify`."""
     add_robot(parser, old="--urdf")
     add_recorded(parser, nargs="?", estimate=", or 'estimate'")
-    parser.add_argument("-o", "--output", metavar="NEW.urdf", help="the description with what was found")
+    parser.add_argument("-o", "--output", metavar="NEW.urdf", help="the description with the identified values")
     parser.add_argument("--parameters", metavar="NODES.yaml", help="rotors and friction as parameters of the nodes")
     parser.add_argument("--actuation", metavar="DRIVES.yaml", help="drives for parameter actuation_file")
-    parser.add_argument("--ur-friction", metavar="UR.yaml", help="what turns off a UR's own friction compensation")
+    parser.add_argument("--ur-friction", metavar="UR.yaml", help="settings that disable a UR's own friction "
+                        "compensation")
     parser.add_argument("--report", metavar="REPORT.html", help="a page with tables and plots")
-    parser.add_argument("--expect", metavar="MOTION", help="a motion, .yaml or .csv as of `rbd excite` and `rbd plan`, "
-                        "whose error of feed-forward is to be told")
+    parser.add_argument("--expect", metavar="MOTION", help="print the expected error of feed-forward on this motion, "
+                        ".yaml or .csv as of `rbd excite` and `rbd plan`")
     parser.add_argument("--stiffness", nargs="+", type=float, metavar="STIFFNESS", help="of the position controller, "
-                        "N m/rad or N/m, one number or one per joint, with --expect: position errors, too")
-    parser.add_argument("--validate", metavar="RECORDING", help="another motion, to judge by (default: the last fifth)")
+                        "N m/rad or N/m, one number or one per joint, for position errors with --expect")
+    parser.add_argument("--validate", metavar="RECORDING", help="another motion for validation (default: the last "
+                        "fifth)")
     parser.add_argument("--mode", choices=MODES, default="full", help="what is unknown (default: %(default)s)")
-    parser.add_argument("--body", metavar="LINK", help="that carries the load, with --mode payload")
-    parser.add_argument("--delay", type=float, metavar="SECONDS", help="of efforts behind states (default: estimated)")
+    parser.add_argument("--body", metavar="LINK", help="link that carries the load, with --mode payload")
+    parser.add_argument("--delay", type=float, metavar="SECONDS", help="delay of efforts relative to states (default: "
+                        "estimated)")
     parser.add_argument("--known-load", metavar="LOAD.yaml", help="find the gains first, from --loaded and RECORDING: "
                         "body, mass and, if known, com and inertia of the load, as payload.* of the nodes; --gains "
-                        "joint=gain is for joints that do not show theirs")
-    parser.add_argument("--loaded", nargs="+", default=[], metavar="RECORDING", help="with the load of --known-load")
+                        "joint=gain is for joints whose gain the recordings do not determine")
+    parser.add_argument("--loaded", nargs="+", default=[], metavar="RECORDING", help="recordings with the load of "
+                        "--known-load")
     parser.add_argument("--write-gains", metavar="GAINS.yaml", help="the gains from the known load, for --gains of "
                         "this command and `rbd float`")
     parser.add_argument("--transmission", metavar="FILE.yaml",
-                        help="of a coupled wrist: per motor its ratio, or joint → ratio")
+                        help="file of a coupled wrist: per motor its ratio, or joint → ratio")
     parser.add_argument("--constraints", metavar="FILE.yaml", help="closed loops of the robot, or a sample's name")
-    parser.add_argument("--zeros", action="store_true", help="zero offsets of the joints and the tilt of the mounting, "
-                        "too, as far as gravity shows them")
-    parser.add_argument("--drives", action="store_true", help="friction by direction and by load, too, where "
-                        "motion that is not fitted shows it")
-    parser.add_argument("--stribeck", action="store_true", help="friction near rest, too, with a velocity per joint")
+    parser.add_argument("--zeros", action="store_true", help="also identify zero offsets of the joints and the tilt of "
+                        "the mounting, as far as gravity determines them")
+    parser.add_argument("--drives", action="store_true", help="also identify friction by direction and by load, if "
+                        "held-out motion shows it")
+    parser.add_argument("--stribeck", action="store_true", help="also identify friction near rest, with a velocity per "
+                        "joint")
     parser.add_argument("--prior", type=float, default=0.1, metavar="WEIGHT",
-                        help="of the description along what the recording does not show (default: %(default)s)")
-    parser.add_argument("--solver", choices=tuple(SOLVERS), default="newton", help="of the consistent fit; "
+                        help="weight of the description for unidentifiable directions (default: %(default)s)")
+    parser.add_argument("--solver", choices=tuple(SOLVERS), default="newton", help="solver of the consistent fit; "
                         "semidefinite needs the package clarabel (default: %(default)s)")
     parser.add_argument("--no-rotors", action="store_true", help="take rotor inertias from the description")
     parser.epilog = "Exit code: 0 if the result explains the efforts better than the description did, else 1; "\
@@ -73,15 +78,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Identify, print and write; 1 where the result is no better than the description. `RbdError` for wrong signs."""
+    """Identify, print and write; returns 1 if the result is no better than the description. Raises `RbdError` for wrong
+    signs.
+    """
     if namespace.old is not None and namespace.recording is None:    # RECORDING --urdf ROBOT
         namespace.robot, namespace.recording = None, namespace.robot
     if namespace.recording is None:
         raise RbdError("expected ROBOT RECORDING: a recording is a bag, .csv or .npz")
     model = recorded_model(namespace)
     if namespace.expect and namespace.constraints:
-        raise RbdError("--expect: not supported with --constraints: what motors have to exert in closed loops depends "
-                       "on how they share the load")
+        raise RbdError("--expect: not supported with --constraints: motor efforts in closed loops depend on how the "
+                       "motors share the load")
     motion = motion_from(namespace.expect, model) if namespace.expect else None
     stiffness = _stiffness(namespace.stiffness, model)
     if stiffness is not None and motion is None:
@@ -129,44 +136,44 @@ def run(namespace: argparse.Namespace) -> int:
     return 0 if result.residual.overall < result.residual.overall_before else 1
 
 
-def _stiffness(given: list[float] | None, model: RobotModel) -> Array | None:
-    if given is None:
+def _stiffness(values: list[float] | None, model: RobotModel) -> Array | None:
+    if values is None:
         return None
-    stiffness = np.array(given)
-    if len(given) not in (1, model.nv) or not np.isfinite(stiffness).all() or not (stiffness > 0.0).all():
+    stiffness = np.array(values)
+    if len(values) not in (1, model.nv) or not np.isfinite(stiffness).all() or not (stiffness > 0.0).all():
         raise RbdError(f"--stiffness: expected one positive number or {model.nv}, got "
-                       f"{' '.join(map(str, given))[:100]}")
+                       f"{' '.join(map(str, values))[:100]}")
     return np.array(np.broadcast_to(stiffness, model.nv))
 
 
 def _found_gains(model: RobotModel, unloaded: Recording, loaded: list[Recording], namespace: argparse.Namespace,
-                 given: list[float] | dict[str, float] | str | None) -> tuple[DriveGains, dict[str, float]]:
-    """Gains from the known load, printed, and by joint with those that are given by name instead, as they must be of
-    joints that do not show theirs.
+                 named: list[float] | dict[str, float] | str | None) -> tuple[DriveGains, dict[str, float]]:
+    """Gains from the known load, printed; and gains by joint, in which the `named` ones replace these. Joints with
+    undetermined gain must be among the named ones.
     """
     if not (namespace.known_load and loaded):
         raise RbdError("--known-load LOAD.yaml and --loaded RECORDING go together: the load, and a motion with it")
     if namespace.transmission or namespace.constraints:
         raise RbdError("--known-load: gains of coupled wrists and closed loops cannot be found, give them by --gains")
-    if not isinstance(given, dict | None):
-        raise RbdError("--gains: with --known-load, give joint=gain for joints that do not show theirs")
+    if not isinstance(named, dict | None):
+        raise RbdError("--gains: with --known-load, give joint=gain for joints with undetermined gain")
     body, load, known = read_known_load(namespace.known_load)
-    found = drive_gains(model, unloaded, loaded, body, load, known=known, cutoff=namespace.cutoff,
+    gains = drive_gains(model, unloaded, loaded, body, load, known=known, cutoff=namespace.cutoff,
                         slowest=namespace.slowest)
-    print("\n".join(_gain_lines(found)), end="\n\n", flush=True)
-    if lacking := [name for name in found.missing if name not in (given or {})]:
+    print("\n".join(_gain_lines(gains)), end="\n\n", flush=True)
+    if lacking := [name for name in gains.missing if name not in (named or {})]:
         raise RbdError(f"the gain of {', '.join(lacking)} is not shown: give {lacking[0]}=GAIN by --gains, or record "
                        "a motion that turns the load against gravity by these joints, or accelerates it")
-    return found, {**dict(zip(found.joints, map(float, found.gains), strict=True)), **(given or {})}
+    return gains, {**dict(zip(gains.joints, map(float, gains.gains), strict=True)), **(named or {})}
 
 
-def _gain_lines(found: DriveGains) -> list[str]:
+def _gain_lines(gains: DriveGains) -> list[str]:
     """Gains with their intervals for a terminal."""
-    width = max(map(len, found.joints))
+    width = max(map(len, gains.joints))
     rows = [f"{name:{width}}  " + ("not shown" if gain != gain else f"{gain:10.4g}  {low:10.4g} to {high:.4g}")
-            + f"  {100.0 * left:8.1f} %" for name, gain, (low, high), left in
-            zip(found.joints, found.gains, found.interval, found.residual, strict=True)]
-    notes = [line for finding in found.findings for line in _wrapped(f"note: {finding}")]
+            + f"  {100.0 * unexplained:8.1f} %" for name, gain, (low, high), unexplained in
+            zip(gains.joints, gains.gains, gains.interval, gains.residual, strict=True)]
+    notes = [line for finding in gains.findings for line in _wrapped(f"note: {finding}")]
     return ["gains from the known load, 95 % intervals, and what they leave unexplained:", *rows, *notes]
 
 

@@ -33,18 +33,19 @@ def run(namespace: argparse.Namespace) -> int:
     model = recorded_model(namespace)
     recordings = [load_recording(namespace, path) for path in namespace.recordings]
     rubs = bool(model.damping.any() or model.friction.any())
-    found = contact_thresholds(model, recordings, gain=namespace.gain, alarms_per_hour=namespace.alarms_per_hour,
-                               friction=joint_friction(model, SMOOTHING) if rubs else None)
+    thresholds = contact_thresholds(model, recordings, gain=namespace.gain, alarms_per_hour=namespace.alarms_per_hour,
+                                    friction=joint_friction(model, SMOOTHING) if rubs else None)
     rows = [[name, f"{level:.4g}", f"{largest:.4g}", f"{speed:.3g}", f"{1e3 * delay:.1f}"] for
-            name, level, largest, speed, delay in zip(model.velocity_names, found.threshold, found.largest, found.speed,
-                                                      found.delay(2.0 * found.threshold), strict=True)]
+            name, level, largest, speed, delay in zip(
+                model.velocity_names, thresholds.threshold, thresholds.largest, thresholds.speed,
+                thresholds.delay(2.0 * thresholds.threshold), strict=True)]
     head = ["joint", "threshold", "largest seen", "up to speed", "delay at twice it"]
-    print("\n".join([f"{model.name}: {found.seconds:.0f} s without contact, {namespace.alarms_per_hour:g} false alarms "
-                     "per hour", *aligned([head, *rows]), "(N m or N; rad/s or m/s; ms)",
+    print("\n".join([f"{model.name}: {thresholds.seconds:.0f} s without contact, {namespace.alarms_per_hour:g} false "
+                     "alarms per hour", *aligned([head, *rows]), "(N m or N; rad/s or m/s; ms)",
                      "faster motions, other loads and colder drives were not shown: record them, too"]))
     if namespace.output:
         levels, sigma = (", ".join(f"{x:.6g}" for x in values) for values in (
-            found.threshold, np.sqrt(np.diag(found.covariance))))
+            thresholds.threshold, np.sqrt(np.diag(thresholds.covariance))))
         names = ", ".join(f'"{name}"' for name in model.joint_names)
         write_text(namespace.output, "".join(
             f"{node}:\n  ros__parameters:\n    joints: [{names}]\n    {prefix}gain: {namespace.gain:g}\n"

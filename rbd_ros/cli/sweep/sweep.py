@@ -35,17 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="standard deviation of measured positions, rad or m (default: %(default)g)")
     parser.add_argument("--velocity-noise", type=float, default=Spread.velocity_noise, metavar="RAD/S",
                         help="standard deviation of measured velocities (default: %(default)g)")
-    parser.add_argument("--rate", type=float, default=500.0, help="of the controller in Hz (default: %(default)g)")
+    parser.add_argument("--rate", type=float, default=500.0, help="rate of the controller, Hz (default: %(default)g)")
     parser.add_argument("--duration", type=float, default=2.0, metavar="S",
-                        help="of the motion in s (default: %(default)g)")
+                        help="duration of the motion, s (default: %(default)g)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1,
-                        help="processes; the result does not depend on it (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn (default: %(default)s)")
+                        help="number of processes, without effect on the result (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random numbers (default: %(default)s)")
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="write sweep.csv and sweep.png there")
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Try all robots, print the table, write."""
+    """Try all robots, print the table, write the files."""
     spread = Spread(*(_spread(namespace, name) for name in ("mass", "friction", "delay", "position_noise",
                                                             "velocity_noise")))
     model = load_robot(namespace, quiet=True, joints=True)

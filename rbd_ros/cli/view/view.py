@@ -34,20 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="whether the root link is fixed or floating (default: %(default)s)")
     parser.add_argument("--constraints", metavar="FILE", help="closed loops and contacts: a YAML file, or the name of "
                         "a sample robot (default of a sample: its own)")
-    parser.add_argument("--actuated", nargs="+", default=[], metavar="JOINT", help="joints with motors, where not all "
+    parser.add_argument("--actuated", nargs="+", default=[], metavar="JOINT", help="joints with motors, if not all "
                         "have one, as with closed loops")
     parser.add_argument("--play", metavar="FILE", help="a motion: JointTrajectory (.yaml, .json) as `rbd plan` writes "
                         "and `ros2 topic echo` prints it, or a recording (.csv, .npz, a bag)")
-    parser.add_argument("--live", action="store_true", help="follow a running torque node; without ROBOT, it is "
+    parser.add_argument("--live", action="store_true", help="follow a running torque node; without ROBOT, the robot is "
                         "that of the topic /robot_description")
-    parser.add_argument("--node", default="/feedforward", help="of --live: its full name (default: %(default)s)")
+    parser.add_argument("--node", default="/feedforward", help="full name of the node of --live (default: %(default)s)")
     parser.add_argument("--joint-states", default="", metavar="TOPIC",
-                        help="of --live (default: joint_states in the namespace of the node)")
-    parser.add_argument("--host", default=LOCAL, help="address to serve at (default: %(default)s, this machine alone)")
-    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="with --host: a name of this "
-                        "machine under which browsers may ask for the page (its addresses may always); may be repeated")
-    parser.add_argument("--port", type=int, default=PORT, help="the next free one if taken (default: %(default)s)")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+                        help="topic of joint states of --live (default: joint_states in the namespace of the node)")
+    parser.add_argument("--host", default=LOCAL, help="address to serve at (default: %(default)s, this machine only)")
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="with --host: a host name "
+                        "under which browsers may open the page (its addresses are always allowed); may be repeated")
+    parser.add_argument("--port", type=int, default=PORT, help="port; the next free one if it is taken (default: "
+                        "%(default)s)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, do not open a browser")
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -72,7 +73,7 @@ def run(namespace: argparse.Namespace) -> int:
 def follow(namespace: argparse.Namespace) -> int:
     """Follow a running node until Ctrl-C."""
     if namespace.play:
-        raise RbdError("--play and --live: one of them")
+        raise RbdError("--play and --live cannot be combined")
     try:
         from ...nodes.watching.view_listener import ViewListener
     except ImportError as error:

@@ -37,19 +37,19 @@ def link_efforts_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike, a
         >>> rbd.link_efforts_directional(arm, [0.3, 0.5], *np.zeros((4, 2)), rbd.ElasticTangent(q=[1, 0])).shape
         (3, 2)
     """
-    tangents, alone = each(tangent)
+    tangents, single = each(tangent)
     checked = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a, "jerk": jerk, "snap": snap})
     names, shape = checked.names, (checked.count, actuation.nv)
     out = np.empty((len(tangents), checked.count, 3, actuation.nv))
-    for result, one in zip(out, tangents, strict=True):
-        links = VariedLinks(actuation, one)
-        motion = [moved(x, one, name, checked.batch is not None).reshape(shape)
+    for result, direction in zip(out, tangents, strict=True):
+        links = VariedLinks(actuation, direction)
+        motion = [moved(x, direction, name, checked.batch is not None).reshape(shape)
                   for x, name in zip(checked.arrays, names, strict=True)]
         for s in range(checked.count):
             result[s] = links.efforts(*(x[s] for x in motion)).imag / STEP
     out = out[:, 0] if checked.batch is None else out
     checked.finite(derivative=out)
-    return out[0] if alone else out
+    return out[0] if single else out
 
 
 def motor_reference_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLike, efforts: ArrayLike,
@@ -69,27 +69,27 @@ def motor_reference_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike
         >>> rbd.motor_reference_directional(arm, [0.3, 0.5], [0, 0], [0, 0], efforts, turned).position
         array([1., 0.])
     """
-    tangents, alone = each(tangent)
+    tangents, single = each(tangent)
     motor_reference(actuation, q, v, a, efforts, stiffness, deflection)    # raises for invalid arguments
     checked = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
     lead, many = () if checked.batch is None else (checked.batch,), checked.batch is not None
     tau = np.broadcast_to(np.asarray(efforts, dtype=float), (*lead, 3, actuation.nv))
     k = np.stack(stiffness_motion(actuation, stiffness, lead), axis=-2)
     derivatives: list[Any] = []
-    for one in tangents:
-        varied = varied_actuation(actuation, one)
-        force, firmness = moved(tau, one, "efforts", many), moved(k, one, "stiffness", many)
+    for direction in tangents:
+        varied = varied_actuation(actuation, direction)
+        force, stiffness_series = moved(tau, direction, "efforts", many), moved(k, direction, "stiffness", many)
         bend = None
         if deflection is not None:
-            bend = moved(np.broadcast_to(np.asarray(deflection, dtype=float), (*lead, actuation.damped.size)), one,
-                         "deflection", many)
-        result = flat_motors(varied, Motion(*(moved(x, one, name, many) for x, name in zip(
+            bend = moved(np.broadcast_to(np.asarray(deflection, dtype=float), (*lead, actuation.damped.size)),
+                         direction, "deflection", many)
+        result = flat_motors(varied, Motion(*(moved(x, direction, name, many) for x, name in zip(
             checked.arrays, checked.names, strict=True))), Motion(*(force[..., i, :] for i in range(3))),
-            Motion(*(firmness[..., i, :] for i in range(3))), bend)
+            Motion(*(stiffness_series[..., i, :] for i in range(3))), bend)
         derivatives.append([np.imag(part) / STEP for part in result])
-    parts = [np.array([one[i] for one in derivatives]) for i in range(len(MotorReference._fields))]
+    parts = [np.array([parts[i] for parts in derivatives]) for i in range(len(MotorReference._fields))]
     checked.finite(**dict(zip(MotorReference._fields, parts, strict=True)))
-    return MotorReference(*(part[0] if alone else part for part in parts))
+    return MotorReference(*(part[0] if single else part for part in parts))
 
 
 def feedback_linearization_directional(actuation: Actuation, gains: FeedbackGains, q: ArrayLike, v: ArrayLike,
@@ -110,7 +110,7 @@ def feedback_linearization_directional(actuation: Actuation, gains: FeedbackGain
         >>> rbd.feedback_linearization_directional(arm, gains, *np.zeros((4, 2)), rest, further).effort.shape
         (2,)
     """
-    tangents, alone = each(tangent)
+    tangents, single = each(tangent)
     feedback_linearization(actuation, gains, q, v, motor_position, motor_velocity, reference, stiffness)
     checked = states(actuation.model, positions={"q": q}, rates={"v": v})
     k = np.stack(stiffness_motion(actuation, stiffness, ()), axis=-2)
@@ -118,12 +118,12 @@ def feedback_linearization_directional(actuation: Actuation, gains: FeedbackGain
               "motor_velocity": np.asarray(motor_velocity, dtype=float),
               "reference": np.asarray(reference, dtype=float)}
     derivatives: list[Any] = []
-    for one in tangents:
-        firmness = moved(k, one, "stiffness")
-        x, rate, z, z_rate, r = (moved(value, one, name) for name, value in inputs.items())
-        result = linearized(varied_actuation(actuation, one), VariedLinks(actuation, one), gains, x, rate, z, z_rate, r,
-                            Motion(*firmness))
+    for direction in tangents:
+        stiffness_series = moved(k, direction, "stiffness")
+        x, rate, z, z_rate, r = (moved(value, direction, name) for name, value in inputs.items())
+        result = linearized(varied_actuation(actuation, direction), VariedLinks(actuation, direction), gains, x, rate,
+                            z, z_rate, r, Motion(*stiffness_series))
         derivatives.append([np.imag(part) / STEP for part in result])
-    parts = [np.array([one[i] for one in derivatives]) for i in range(len(FeedbackLinearization._fields))]
+    parts = [np.array([parts[i] for parts in derivatives]) for i in range(len(FeedbackLinearization._fields))]
     checked.finite(**dict(zip(FeedbackLinearization._fields, parts, strict=True)))
-    return FeedbackLinearization(*(part[0] if alone else part for part in parts))
+    return FeedbackLinearization(*(part[0] if single else part for part in parts))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compiled.entry import entry
-from ..derivatives.directional.friction_change import NAMES, followed
+from ..derivatives.directional.friction_change import NAMES, with_breakaway
 from ..derivatives.directional.tangent import Tangent, Tangents
 from ..derivatives.taylor import taylor_order, taylor_start, workspace_size
 from ..dynamics.friction import Friction, joint_friction
@@ -80,12 +80,12 @@ def moved(value: Array, tangent: Tangent, name: str, batch: bool = False) -> Any
 
 def each(tangent: Tangent | Iterable[Tangent]) -> tuple[tuple[Tangent, ...], bool]:
     """The tangents as a tuple, and whether a single one was passed."""
-    alone = isinstance(tangent, Tangent)
-    tangents: Any = (tangent,) if alone else tuple(tangent) if isinstance(tangent, Iterable) else (tangent,)
-    for one in tangents:
-        if not isinstance(one, Tangent):
-            raise RbdError(f"tangent: expected an ElasticTangent or several, got {type(one).__name__}")
-    return tangents, alone
+    single = isinstance(tangent, Tangent)
+    tangents: Any = (tangent,) if single else tuple(tangent) if isinstance(tangent, Iterable) else (tangent,)
+    for item in tangents:
+        if not isinstance(item, Tangent):
+            raise RbdError(f"tangent: expected an ElasticTangent or several, got {type(item).__name__}")
+    return tangents, single
 
 
 def varied_actuation(actuation: Actuation, tangent: Tangent) -> Actuation:
@@ -105,10 +105,10 @@ def varied_actuation(actuation: Actuation, tangent: Tangent) -> Actuation:
         name = actuation.joint_names[joint]
         drive: Any = actuation.drives[name]
         assert isinstance(drive, SeriesDrive)
-        for what, value in springs.get(name, {}).items():
-            if what not in SERIES:
-                raise unknown_name(f"constant in springs['{name}']", what, SERIES)
-            if what == "damping":
+        for constant, value in springs.get(name, {}).items():
+            if constant not in SERIES:
+                raise unknown_name(f"constant in springs['{name}']", constant, SERIES)
+            if constant == "damping":
                 if not drive.damping > 0.0:
                     raise RbdError(f"springs['{name}']: a spring without damping has no derivative by it: with damping "
                                    "its deflection is a state")
@@ -121,14 +121,14 @@ def varied_actuation(actuation: Actuation, tangent: Tangent) -> Actuation:
     out.spring_damping = damping
     groups = []
     for indices, group in actuation.groups:
-        names = [one.name for one in fields(group) if one.name not in RANGE]
+        names = [item.name for item in fields(group) if item.name not in RANGE]
         values: dict[str, Any] = {name: np.asarray(getattr(group, name), dtype=np.complex128) for name in names}
         for k, index in enumerate(indices):
             joint_name = actuation.variable_name(int(index))
-            for what, value in springs.get(joint_name, {}).items():
-                if what not in names:
-                    raise unknown_name(f"constant in springs['{joint_name}']", what, names)
-                values[what][k] += 1j * STEP * finite(value, (), f"springs['{joint_name}']['{what}']")
+            for constant, value in springs.get(joint_name, {}).items():
+                if constant not in names:
+                    raise unknown_name(f"constant in springs['{joint_name}']", constant, names)
+                values[constant][k] += 1j * STEP * finite(value, (), f"springs['{joint_name}']['{constant}']")
         groups.append((indices, replace(group, **values)))
     out.groups = tuple(groups)
     inertia, law = varied_motors(actuation, tangent)
@@ -147,17 +147,17 @@ def varied_motors(actuation: Actuation, tangent: Tangent) -> tuple[Any, Friction
     motors: list[Motor] = [drive.motor or Motor() for drive in actuation.drives.values()]
     motors += [drive.stiffness_motor or Motor() for drive in actuation.drives.values()
                if isinstance(drive, VariableDrive)]
-    values: dict[str, Any] = {what: np.array([getattr(motor, what) for motor in motors], dtype=np.complex128)
-                              for what in MOTOR}
+    values: dict[str, Any] = {constant: np.array([getattr(motor, constant) for motor in motors], dtype=np.complex128)
+                              for constant in MOTOR}
     for i, (name, motor) in enumerate(zip(actuation.motor_names, motors, strict=True)):
         step = dict(changes.get(name, {}))
         if "coulomb" in step and motor.breakaway == motor.coulomb:
             step.setdefault("breakaway", step["coulomb"])
-        for what, value in step.items():
-            if what not in MOTOR:
-                raise unknown_name(f"field in motors['{name}']", what, MOTOR)
-            values[what][i] += 1j * STEP * finite(value, (), f"motors['{name}']['{what}']")
-    return values["rotor_inertia"] * values["gear_ratio"] ** 2, Friction(*(values[what] for what in MOTOR[2:]))
+        for constant, value in step.items():
+            if constant not in MOTOR:
+                raise unknown_name(f"field in motors['{name}']", constant, MOTOR)
+            values[constant][i] += 1j * STEP * finite(value, (), f"motors['{name}']['{constant}']")
+    return values["rotor_inertia"] * values["gear_ratio"] ** 2, Friction(*(values[constant] for constant in MOTOR[2:]))
 
 
 @entry("void(complex128[::1], complex128[::1], complex128[::1], complex128[::1], int64, int64, complex128[::1])",
@@ -187,10 +187,10 @@ class VariedLinks:
         inertia = varied_motors(actuation, tangent)[0].imag / STEP
         for i in actuation.rigid:
             name = actuation.joint_names[i]
-            given = np.asarray(tangent.rotor_inertias.get(name, 0.0), dtype=float)
+            rotor = np.asarray(tangent.rotor_inertias.get(name, 0.0), dtype=float)
             if inertia[i] or name in tangent.rotor_inertias:
-                rotors[name] = inertia[i] + given
-        own = {one.name: getattr(tangent, one.name) for one in fields(Tangent)}
+                rotors[name] = inertia[i] + rotor
+        own = {item.name: getattr(tangent, item.name) for item in fields(Tangent)}
         kept = {name: own[name] for name in own if name not in ("q", "v", "a", "tau")}
         along = Tangents(model, Tangent(**(kept | {"rotor_inertias": {**kept["rotor_inertias"], **rotors}})))
         self.block = along.start.astype(np.complex128)
@@ -198,7 +198,7 @@ class VariedLinks:
             self.block += 1j * STEP * along.models[0]
         self.law, self.nv = joint_friction(model), model.nv
         if len(along.friction):
-            changes = followed(model, self.law, along.friction[0])
+            changes = with_breakaway(model, self.law, along.friction[0])
             self.law = Friction(*(np.asarray(getattr(self.law, name)) + 1j * STEP * change
                                   for name, change in zip(NAMES, changes, strict=True)))
 
@@ -213,9 +213,9 @@ class VariedLinks:
 
     def mass_matrix(self, q: Any) -> Any:
         """M (nv, nv)."""
-        still = np.zeros(self.nv, dtype=np.complex128)
-        weight = self.frictionless(q, still, still)[0]
-        return np.transpose([self.frictionless(q, still, unit)[0] - weight for unit in np.eye(self.nv)])
+        at_rest = np.zeros(self.nv, dtype=np.complex128)
+        weight = self.frictionless(q, at_rest, at_rest)[0]
+        return np.transpose([self.frictionless(q, at_rest, unit)[0] - weight for unit in np.eye(self.nv)])
 
     def bias(self, q: Any, v: Any) -> Any:
         """h(q, q̇), with friction (nv,)."""
@@ -224,9 +224,9 @@ class VariedLinks:
     def efforts(self, q: Any, v: Any, a: Any, jerk: Any, snap: Any | None = None) -> Any:
         """τ, τ̇ and with the snap τ̈ (…, nv)."""
         slope, curvature = self.law.slope(v), self.law.curvature(v)
-        rubbed = [self.law.effort(v), slope * a, slope * jerk + curvature * a * a]
+        friction = [self.law.effort(v), slope * a, slope * jerk + curvature * a * a]
         rates = (v, a, jerk) if snap is None else (v, a, jerk, snap)
-        return self.frictionless(q, *rates) + np.stack(rubbed[:len(rates) - 1])
+        return self.frictionless(q, *rates) + np.stack(friction[:len(rates) - 1])
 
 
 def _raw_spring(coefficients: Any, limit: Any) -> SeriesSpring:

@@ -91,8 +91,8 @@ class Links:
 
     def bias(self, q: Array, v: Array) -> Array:
         """h(q, q̇), with friction (nv,)."""
-        rest = bias_effort(self.model, q, v)
-        return rest + friction_effort(self.model, v) if self.actuation.rubs else rest
+        bias = bias_effort(self.model, q, v)
+        return bias + friction_effort(self.model, v) if self.actuation.rubs else bias
 
     def efforts(self, q: Array, v: Array, a: Array, jerk: Array, snap: Array | None = None) -> Array:
         """τ, τ̇ and with the snap τ̈ (…, nv)."""
@@ -177,15 +177,15 @@ def _link_motion(actuation: Actuation, links: Any, g: Array, q: Array, v: Array,
 
     e0, e1 = r[0] - q, r[1] - v
     a[two] = (r[2] + g[:, 1] * e1 + g[:, 0] * e0)[two]
-    rest = links.bias(q, v)
-    a[actuation.elastic] = _solved(M, actuation.elastic, two, springs.torque - rest, a)
+    bias = links.bias(q, v)
+    a[actuation.elastic] = _solved(M, actuation.elastic, two, springs.torque - bias, a)
 
     e2 = r[2] - a
     jerk[two] = (r[3] + g[:, 1] * e2 + g[:, 0] * e1)[two]
     jerk[three] = (r[3] + g[:, 2] * e2 + g[:, 1] * e1 + g[:, 0] * e0)[three]
     if four.size:
-        rest = links.efforts(q, v, a, 0.0 * a)[1]    # d/dt of M q̈ + h, without M q⃛
-        jerk[four] = _solved(M, four, np.concatenate([two, three]), springs.torque_rate - rest, jerk)
+        bias = links.efforts(q, v, a, 0.0 * a)[1]    # d/dt of M q̈ + h, without M q⃛
+        jerk[four] = _solved(M, four, np.concatenate([two, three]), springs.torque_rate - bias, jerk)
 
     e3 = r[3] - jerk
     snap[two] = (r[4] + g[:, 1] * e3 + g[:, 0] * e2)[two]
@@ -219,14 +219,14 @@ def _motor_acceleration(actuation: Actuation, g: Array, a: Array, tau: Array, wa
     return out
 
 
-def _solved(M: Array, unknown: NDArray[np.intp], known: NDArray[np.intp], rest: Array, x: Array) -> Array:
+def _solved(M: Array, unknown: NDArray[np.intp], known: NDArray[np.intp], bias: Array, x: Array) -> Array:
     """The unknown part of x, from the unknown rows of `M x = rest`."""
     if not unknown.size:
         return np.zeros(0)
     try:
         if unknown.size == len(M):
-            return np.asarray(np.linalg.solve(M, rest))
-        right = rest[unknown] - M[np.ix_(unknown, known)] @ x[known]
+            return np.asarray(np.linalg.solve(M, bias))
+        right = bias[unknown] - M[np.ix_(unknown, known)] @ x[known]
         return np.asarray(np.linalg.solve(M[np.ix_(unknown, unknown)], right))
     except np.linalg.LinAlgError:
         raise RbdError("feedback linearisation: the mass matrix is singular in this state") from None

@@ -41,11 +41,11 @@ class Motor:
         for name in ("rotor_inertia", "damping", "coulomb", "breakaway", "gear_ratio", "stribeck_velocity",
                      "smoothing", "asymmetry", "viscous_asymmetry", "load"):
             value = getattr(self, name)
-            most = LARGEST_RATIO if name == "gear_ratio" else LARGEST
+            bound = LARGEST_RATIO if name == "gear_ratio" else LARGEST
             if not value < np.inf or not value > -np.inf:
                 raise RbdError(f"motor: {name} must be finite, got {shown(value)}")
-            if value > most:
-                raise RbdError(f"motor: {name} must be at most {most:g}, got {shown(value)}")
+            if value > bound:
+                raise RbdError(f"motor: {name} must be at most {bound:g}, got {shown(value)}")
             if name in ("gear_ratio", "stribeck_velocity", "smoothing"):
                 if not value > 0.0:
                     raise RbdError(f"motor: {name} must be positive, got {value:g}")

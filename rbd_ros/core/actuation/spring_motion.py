@@ -68,9 +68,9 @@ def series_motion_of_one(actuation: Actuation, tau: Motion, motors: Motion, stif
     tau (nv,).
     """
     spring = actuation.series_spring
-    given = (x if x.flags.carray else x.copy() for x in tau)
+    efforts = (x if x.flags.carray else x.copy() for x in tau)
     if not series_motion_entry.call(spring.coefficients, spring.max_deflection, actuation.spring_reach,
-                                    actuation.series, *given, *motors, stiffness):
+                                    actuation.series, *efforts, *motors, stiffness):
         series_motion(actuation, Motion(*(x[actuation.series] for x in tau)))    # raises, naming the joint
 
 

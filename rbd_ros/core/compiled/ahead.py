@@ -70,13 +70,13 @@ def know_all() -> None:
 
 def _compiled(entries: Iterable[Entry]) -> Generator[tuple[Entry, float], None, None]:
     """Compiled entries in order of completion, with seconds; closing the generator ends its processes."""
-    left = {(item.module, item.name): item for item in entries}
-    if len(left) > 1 and _cores() > 1 and is_writable():    # workers return code through the cache
+    remaining = {(item.module, item.name): item for item in entries}
+    if len(remaining) > 1 and _cores() > 1 and is_writable():    # workers return code through the cache
         # no processes, or a system without semaphores (the last two)
         with contextlib.suppress(BrokenProcessPool, OSError, ImportError, NotImplementedError):
-            for key, seconds in _by_helpers(list(left.values())):
-                yield left.pop(key), seconds
-    for item in left.values():
+            for key, seconds in _by_helpers(list(remaining.values())):
+                yield remaining.pop(key), seconds
+    for item in remaining.values():
         yield item, _compile(item)
 
 
@@ -177,7 +177,7 @@ def _compile_job(keys: list[tuple[str, str]]) -> list[_Compiled]:
 
 def _compile(item: Entry) -> float:
     begin = time.perf_counter()
-    _roomy(item.compile)
+    _with_large_block(item.compile)
     return time.perf_counter() - begin
 
 
@@ -185,7 +185,7 @@ def _call(work: Callable[[], Any]) -> Any:
     return work()
 
 
-# CPython from 3.11 on gets memory for the frames of functions in blocks of 16 kB, and gives a block back as soon as it
-# is empty: a loop whose calls cross the end of a block asks the system for memory each time. A frame that claims so
-# many places gets a block of 1 MB, half of which is left for the deep calls of numba: a tenth less time.
-_roomy = FunctionType(_call.__code__.replace(co_stacksize=70_000), {})
+# CPython from 3.11 on allocates frames of functions in blocks of 16 kB, and frees a block as soon as it is empty: a
+# loop whose calls cross the end of a block allocates memory each time. A frame with such a large stack gets a block of
+# 1 MB, half of which serves the deep calls of numba: a tenth less time.
+_with_large_block = FunctionType(_call.__code__.replace(co_stacksize=70_000), {})

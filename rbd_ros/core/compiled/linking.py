@@ -1,13 +1,13 @@
 """Linking of compiled functions: each once, short ones optimised with their callers, others separately.
 
-Leans on the inside of numba as `numba_inside` does, whose table goes on here. Seen in numba 0.68.1; with one before
-0.63, or without what `KNOWN` looks for, kernels are compiled as numba does.
+Uses numba internals like `numba_inside`, whose table continues here. Tested with numba 0.68.1; before 0.63, or without
+the attributes that `KNOWN` requires, kernels are compiled and linked by numba itself.
 
 | here | in numba | without it |
 |---|---|---|
-| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code, and two wrappers for Python, are made of every function of every kernel, and thrown away, and functions are compiled twice where one caller names the number 0: compilation takes two to three times as long |
-| `ENTRY` | the same of entries, and `_linking_libraries`, `_get_module_for_linking`, `link_in` | routines are optimised again in each of their callers, callers of callers and entries: compilation takes longer, by a third of one process where all is compiled in it |
-| `_Joined._optimize_…` | `_optimize_functions`, `_optimize_final_module`, `CPUCodegen._module_pass_manager`, `_data_layout` | code is optimised function by function, then cheaply to find references that are not needed, then in full: compilation takes a tenth longer, for kernels that are no faster |
+| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code and two wrappers for Python are generated for every function of every kernel and discarded, and functions are compiled again for callers with the literal 0: compilation takes two to three times as long |
+| `ENTRY` | the same of entries, and `_linking_libraries`, `_get_module_for_linking`, `link_in` | routines are optimised again in each of their callers, callers of callers and entries: compilation in one process takes a third longer |
+| `_Joined._optimize_…` | `_optimize_functions`, `_optimize_final_module`, `CPUCodegen._module_pass_manager`, `_data_layout` | code is optimised function by function, then cheaply to find unneeded references, then fully: compilation takes a tenth longer, for kernels that are no faster |
 """    # noqa: E501
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .numba_import import numba    # first: it imports numba lightly
 from numba.core import codegen, compiler, errors, types
 from numba.core.types import IntegerLiteral, NamedTuple, Tuple, UniTuple, unliteral    # type: ignore[attr-defined]
 
-# What is changed here is there.
+# Whether this numba has all internals that are overridden here.
 KNOWN = tuple(map(int, numba.__version__.split(".")[:2])) >= (0, 63) and all(
-    hasattr(there, name) for there, names in (
+    hasattr(owner, name) for owner, names in (
         (compiler.Compiler, ("define_pipelines",)),
         (codegen.CPUCodegen, ("_module_pass_manager",)),
         (codegen.JITCodeLibrary, (
@@ -32,9 +32,9 @@ KNOWN = tuple(map(int, numba.__version__.split(".")[:2])) >= (0, 63) and all(
 
 
 class Callee:
-    """A function for compiled callers: optimised as numba does, but only what these contain of it becomes machine code.
+    """A function for compiled callers: optimised as by numba, but machine code is generated in its callers only.
 
-    Called from Python it is compiled for that, at its first call.
+    For calls from Python it is compiled separately, at the first one.
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
@@ -54,24 +54,24 @@ class Callee:
             return self._called
         options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
         dispatcher = numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
-        _take_any_place(dispatcher)
+        _share_literal_zero(dispatcher)
         return dispatcher
 
     @property
-    def _numba_type_(self) -> Any:    # what compiled callers see
+    def _numba_type_(self) -> Any:    # the type for compiled callers
         return types.Dispatcher(self._linked)
 
 
 _LONG = 400    # bytes of Python's code: some ten lines
 
 
-def _take_any_place(dispatcher: Any) -> None:
-    """Let `f(q, 0)` and `f(q, k)` share what is compiled for any k.
+def _share_literal_zero(dispatcher: Any) -> None:
+    """Let `f(q, 0)` and `f(q, k)` share the code compiled for any k.
 
-    numba compiles for each number that a caller names. In long functions most are 0, the place of the only state, which
-    makes no faster code. Other numbers, strides and orders, do (by a quarter), as does 0 in short functions (the
-    number of nodes is `integer(B, 0)`); and where types depend on one, as of `x[k]` of a tuple of several types, there
-    is no other way.
+    numba compiles a variant for each literal integer argument. In long functions most of these are 0, the offset of a
+    single state, without faster code. Other literals (strides, orders) give faster code, by a quarter, as does 0 in
+    short functions (the number of nodes is `integer(B, 0)`); and literals are required where types depend on them, as
+    for `x[k]` of a heterogeneous tuple.
     """
     if len(dispatcher.py_func.__code__.co_code) < _LONG:
         return
@@ -79,7 +79,7 @@ def _take_any_place(dispatcher: Any) -> None:
     refused: set[Any] = set()
 
     def get_call_template(arguments: Any, keywords: Any) -> Any:
-        general = tuple(map(_any_place, arguments))
+        general = tuple(map(_without_literal_zero, arguments))
         if general != tuple(arguments) and general not in refused:
             try:
                 return original(general, keywords)
@@ -90,23 +90,23 @@ def _take_any_place(dispatcher: Any) -> None:
     dispatcher.get_call_template = get_call_template
 
 
-def _any_place(kind: Any) -> Any:
-    """The type of all integers for that of the number 0; of tuples for their items."""
+def _without_literal_zero(kind: Any) -> Any:
+    """The type, with literal 0 replaced by the general integer type, in tuples too."""
     if isinstance(kind, NamedTuple):
-        return NamedTuple([_any_place(item) for item in kind.types], kind.instance_class)
+        return NamedTuple([_without_literal_zero(item) for item in kind.types], kind.instance_class)
     if isinstance(kind, (Tuple, UniTuple)):
-        return Tuple([_any_place(item) for item in kind.types])    # which is a `UniTuple` where all are alike
+        return Tuple([_without_literal_zero(item) for item in kind.types])    # a `UniTuple` if all are equal
     return unliteral(kind) if isinstance(kind, IntegerLiteral) and kind.literal_value == 0 else kind
 
 
 class _Joined(codegen.JITCodeLibrary):    # type: ignore[misc]
-    """Code into which its kernels are linked before it is optimised, and its routines after, optimised by themselves.
+    """Library whose kernels are linked before optimisation, and whose routines, optimised separately, after it.
 
-    So each routine is optimised once per process, not once more in each of its callers, callers of callers and entries.
+    So each routine is optimised once per process, not again in each of its callers, callers of callers and entries.
     """
 
     _linking_libraries: list[Any]
-    routines: dict[_Linked, None]    # those of its kernels and of routines, too; each after all that it calls
+    routines: dict[_Linked, None]    # direct and indirect; each after all that it calls
 
     def finalize(self) -> None:
         self.routines = {}
@@ -122,7 +122,7 @@ class _Joined(codegen.JITCodeLibrary):    # type: ignore[misc]
         super().finalize()
 
     def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout    # as there: all that remains is for the end
+        module.data_layout = self._codegen._data_layout    # as in the base class; optimisation follows at the end
 
     def _optimize_final_module(self) -> None:
         passes, builder = self._codegen._module_pass_manager()
@@ -133,7 +133,7 @@ class _Joined(codegen.JITCodeLibrary):    # type: ignore[misc]
         super()._finalize_final_module()
 
     def _link_routines(self, module: Any) -> None:
-        for library in reversed(self.routines):    # callers first: what nobody calls yet is left out
+        for library in reversed(self.routines):    # callers first: linking omits functions without callers
             module.link_in(library.without_routines(), preserve=True)
 
 
@@ -145,13 +145,13 @@ class _Linked(_Joined):
     def without_routines(self) -> Any:
         return super()._get_module_for_linking()
 
-    def _get_module_for_linking(self) -> Any:    # for callers that are not compiled here
+    def _get_module_for_linking(self) -> Any:    # for callers compiled by numba itself
         module = self.without_routines().clone()
         self._link_routines(module)
         return module
 
     @property
-    def codegen(self) -> Any:    # nobody can set the environment of what is nowhere in memory
+    def codegen(self) -> Any:    # code that is not in memory has no environment to set
         return SimpleNamespace(set_env=lambda name, environment: None)
 
     def _finalize_final_module(self) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 def _import_lightly() -> Any:
     """numba, without coverage and without scipy.linalg."""
-    unwanted = "coverage" not in sys.modules    # where it measures this process, numba shall know
+    unwanted = "coverage" not in sys.modules    # unless coverage measures this process
     collects = gc.isenabled()
-    gc.disable()    # all that it makes stays
+    gc.disable()    # its objects live until the end
     if unwanted:
         sys.modules["coverage"] = None    # type: ignore[assignment]
     try:

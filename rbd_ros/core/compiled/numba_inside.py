@@ -1,15 +1,15 @@
 """Uses of numba internals without a public interface: each with its reason and its fallback.
 
-Here calls, types and the cache; in `linking` how compiled functions come together. Seen in numba 0.68.1 and
-0.61.2; `cache_in` in 0.59 and later. Another version has to be looked at.
+Here calls, types and the cache; in `linking` the linking of compiled functions. Tested with numba 0.68.1 and 0.61.2;
+`cache_in` with 0.59 and later. Other versions must be checked.
 
 | here | in numba | without it |
 |---|---|---|
 | `BARE` | the option `_nrt` of `njit` | kernels count references to arrays, which costs as much as their arithmetic |
 | `cache_in` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `_cache` of dispatchers and of `CFunc` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
 | `Cache.load_overload` | that of `FunctionCache`, its `_load_overload`, and `rtsys.initialize` | the first kernel that a process loads takes 0.15 s longer: numba prepares for compiling |
-| `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
-| `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to see whether they are there | the first result of a process takes 0.2 s longer |
+| `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they must compile |
+| `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to test whether they are installed | the first result of a process takes 0.2 s longer |
 | `call_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
 """    # noqa: E501
 from __future__ import annotations
@@ -33,9 +33,9 @@ def is_kept(name: str, folder: Path) -> bool:
 
 
 def cache_in(function: Callable[..., Any], folder: Path) -> Any:
-    """A cache of numba that finds and leaves the machine code of a function in a folder.
+    """A cache of numba that stores the machine code of a function in a folder.
 
-    The folder stands for the sources: see `cache`. A numba without these classes uses a cache of its own.
+    The folder's name identifies the sources: see `cache`. If numba lacks these classes, its own cache is used.
     """
     try:
         from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
@@ -53,7 +53,7 @@ def cache_in(function: Callable[..., Any], folder: Path) -> Any:
         def get_cache_path(self) -> str:
             return str(folder)
 
-        def get_source_stamp(self) -> str:    # the folder's name has it
+        def get_source_stamp(self) -> str:    # part of the folder's name
             return "content"
 
         def get_disambiguator(self) -> str:
@@ -86,14 +86,14 @@ def cache_in(function: Callable[..., Any], folder: Path) -> Any:
 
 
 def version() -> str:
-    """numba's, and what it compiles for: the processor and its features."""
+    """The version of numba, and its target: processor and features."""
     from llvmlite import binding
     features = sorted(name for name, present in binding.get_host_cpu_features().items() if present)
     return f"{numba.__version__} {binding.get_host_cpu_name()} {features}"
 
 
 @intrinsic    # type: ignore[untyped-decorator]
-def call_at(typing_context: Any, address: Any, given: Any, out: Any) -> Any:
+def call_at(typing_context: Any, address: Any, inputs: Any, out: Any) -> Any:
     """Within kernels: call `void f(double*, double*)` at this address with two arrays' addresses."""
     signature = types.void(types.int64, types.uintp, types.uintp)
 

@@ -1,7 +1,7 @@
-"""G's quantities of every link by their own names, with their partials, for joints of all kinds.
+"""G's quantities of every link under G's names, with their partials, for joints of all kinds.
 
-G's equations on top of `body_derivatives`, whose V, V̇, F and partials are those of K Table 5. The recursion as G writes
-it, for joints of one axis: `dynamics/balafoutis_patel.py`.
+G's equations on top of `body_derivatives`, whose V, V̇, F and partials are those of K Table 5. G's own recursion, for
+joints of one axis: `dynamics/balafoutis_patel.py`.
 """
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Quantity(NamedTuple):
 
 
 class BalafoutisPatel(NamedTuple):
-    """G's quantities, of all links (nb, 3), in link axes, a batch with an axis before: ω, ω̇, Ω = ω̇~ + ω~ω~ (nb, 3, 3);
-    accelerations less gravity of the link's origin (s̈) and its centre of mass (r̈); F_c = m r̈ and the moment M_c about
-    the centre of mass; force f and moment η, about the origin, that the joint above exerts on it; and efforts τ (nv,).
+    """G's quantities of all links (nb, 3), in link axes, with a batch axis first: ω, ω̇, Ω = ω̇~ + ω~ω~ (nb, 3, 3);
+    accelerations minus gravity of the link's origin (s̈) and of its centre of mass (r̈); F_c = m r̈ and the moment M_c
+    about the centre of mass; the force f and moment η about the origin in the link's joint; and efforts τ (nv,).
     """
 
     omega: Quantity
@@ -51,10 +51,10 @@ class BalafoutisPatel(NamedTuple):
 
 def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                      external_wrenches: Any = None) -> BalafoutisPatel:
-    """All quantities of the recursion of Balafoutis and Patel, and their partials by q, v, a of every joint: G.
+    """All quantities of the recursion of Balafoutis and Patel, and their partials by q, v, a of every joint (G).
 
-    Joints of all kinds, fixed ones too; one state or a batch. Arguments and errors as of `inverse_dynamics`; rotors
-    count in tau alone.
+    Joints of all kinds, including fixed ones; one state or a batch. Arguments and errors as of `inverse_dynamics`;
+    rotor inertias enter tau only.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.balafoutis_patel(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).omega_dot.value.shape
@@ -103,20 +103,20 @@ def _sum(*terms: Quantity) -> Quantity:
 
 
 def _mapped(operation: str, x: Quantity, *constants: Array) -> Quantity:
-    """A linear map: einsum of a value and constants; the partials' axis comes last."""
-    left, out = operation.split("->")
-    first, *others = left.split(",")
+    """A linear map (einsum with constants) of x and its partials, whose axis is the last."""
+    operands, out = operation.split("->")
+    first, *others = operands.split(",")
     slope = f"{first}z,{','.join(others)}->{out}z"
     return Quantity(np.einsum(operation, x.value, *constants),
                     *(np.einsum(slope, part, *constants) for part in x[1:]))
 
 
 def _product(operation: str, x: Quantity, y: Quantity, *constants: Array) -> Quantity:
-    """A product by its rule."""
-    left, out = operation.split("->")
-    a, b, *others = left.split(",")
-    rest = "".join(f",{other}" for other in others)
+    """A product (einsum with constants) of x and y, and its partials by the product rule."""
+    operands, out = operation.split("->")
+    a, b, *others = operands.split(",")
+    constant_operands = "".join(f",{other}" for other in others)
     return Quantity(np.einsum(operation, x.value, y.value, *constants), *(
-        np.einsum(f"{a}z,{b}{rest}->{out}z", x_part, y.value, *constants)
-        + np.einsum(f"{a},{b}z{rest}->{out}z", x.value, y_part, *constants)
+        np.einsum(f"{a}z,{b}{constant_operands}->{out}z", x_part, y.value, *constants)
+        + np.einsum(f"{a},{b}z{constant_operands}->{out}z", x.value, y_part, *constants)
         for x_part, y_part in zip(x[1:], y[1:], strict=True)))

@@ -1,8 +1,8 @@
 """Partial derivatives of V, V̇ and F of each link by all coordinates: K Table 5, and G's partials.
 
-G differentiates each quantity of the recursion in turn; here the columns of `columns` are used, of which one is right
-for all links behind a joint. In link axes `∂V/∂q = Ψ̇`, `∂V̇/∂q = Ψ̈ − ad_V Ψ̇`, `∂V/∂q̇ = s`, `∂V̇/∂q̇ = Ξ − ad_V s`,
-`∂V̇/∂q̈ = s`. F follows from the leaves to the root as in K Table 2; behind the joint that moves, it turns: `− ad*_s F`.
+G differentiates each quantity of the recursion in turn; here the columns of `columns` are used, which are common to all
+links of a subtree. In link axes `∂V/∂q = Ψ̇`, `∂V̇/∂q = Ψ̈ − ad_V Ψ̇`, `∂V/∂q̇ = s`, `∂V̇/∂q̇ = Ξ − ad_V s`,
+`∂V̇/∂q̈ = s`. F follows from the leaves to the root as in K Table 2; in the subtree of the joint, it gains `− ad*_s F`.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .columns import (
     motion_sweep,
 )
 
-# results of a link, in this order: ∂V, ∂V̇, ∂F by q, v, a each
+# order of the results of a link: ∂V, ∂V̇, ∂F, each by q, v, a
 _V, _A, _F, RESULTS = 0, 3, 6, 9
 
 
@@ -44,7 +44,7 @@ class Partials(NamedTuple):
 
 
 class BodyDerivatives(NamedTuple):
-    """Of each link: partials of its twist V (`velocity`), V̇ (`acceleration`) and the joint wrench F (`wrench`)."""
+    """Partials of each link's twist V (`velocity`), V̇ (`acceleration`) and joint wrench F (`wrench`)."""
 
     velocity: Partials
     acceleration: Partials
@@ -68,7 +68,7 @@ def column_of(out, start, stride):
 
 @kernel
 def to_origin(E, p, x, y):
-    """A twist (x, y) about O in world axes, in those of a node at p from O and about its origin."""
+    """The twist (x, y) about O in world axes, transformed to a node with axes E and origin at p from O."""
     return rotate_back(E, x), rotate_back(E, add(y, cross(x, p)))
 
 
@@ -211,7 +211,7 @@ def body_derivatives_recursion(B, links, state, wrench, e, work, G, out, start):
                     out[to + by * size + x] += out[b + by * size + x]
             g = h
             stop = integer(B, link_record(B, up) + LINK_NODE)
-            while g != stop:    # the joint between the two turns what is behind it
+            while g != stop:    # the joints in between move the subtree
                 end = T[last + g]
                 for x in range(end - dof(kind(B, node(g))) + 1, end + 1):
                     sa = vector(L, COLUMN * x + S)
@@ -236,7 +236,7 @@ def body_derivatives_recursion(B, links, state, wrench, e, work, G, out, start):
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, "
        "float64[::1])", nogil=True)
 def body_derivatives_batch(B, links, q, v, a, wrench, states, out):
-    """This many states, checked, with external wrenches (empty: none) in link frames."""
+    """Validate and evaluate `states` states, with external wrenches (empty: none) in link frames."""
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
     nodes = node_count(B)
@@ -254,8 +254,8 @@ def body_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     """Partials of `body_velocities`, `body_accelerations` and `joint_wrenches` of every link by q, v and a of every
     joint, (nb, 6, nv) or (N, nb, 6, nv) each: the partials of G's recursion, K Table 5 for p = q, q̇, q̈. O(nb · nv).
 
-    By q on the tangent space of `integrate`. Arguments and errors as of `inverse_dynamics`; external wrenches stay what
-    they are in the frames of their links. `Sᵀ ∂F`, with the joint's rotor, is the derivative of its effort. G's own
+    By q on the tangent space of `integrate`. Arguments and errors as of `inverse_dynamics`; external wrenches are
+    constant in the frames of their links. `Sᵀ ∂F`, with the joint's rotor, is the derivative of its effort. G's
     quantities: ω = V[:3], ω̇ = V̇[:3], s̈ = V̇[3:] + ω × V[3:] − g, η = F[:3], f = F[3:].
 
         >>> model = rbd.sample("two_link")

@@ -1,12 +1,12 @@
 """Common part of all first derivatives: per column of S the change of motion of the subtree (K eq. 87–91).
 
-All vectors are in world axes about one point O (the first node with mass, so that nothing is lost far from the
-world's origin): twists (ω, u), u the velocity of the body's point at O. Turning the bodies behind a joint along column
-s leaves what they feel, in axes that turn along, as it was but for `δV = Ψ̇` and `δV̇ = Ψ̈ − ad_V Ψ̇`, one Ψ̇ and Ψ̈ for
-all of them; a rate along s gives `δV = s`, `δV̇ = Ξ − ad_V s`. Then `δF = Î Ψ̈ + B̂ Ψ̇` with composite Î and B̂, and
-B̂ has columns only for the angular part of Ψ̇: (N, −2 [h]) with momentum h and `N = −2 (ω̂ Σ + ĉ û)`, Σ = ½ tr(I) 1 − I.
-With V, V̇ of the parent, V' the node's own:  Ψ̇ = ad_V s,  Ψ̈ = ad_V̇ s + ad_V Ψ̇,  Ξ = ad_(V + V') s.
-Where S = S(q), Ψ̇ gains σ = ∂S/∂q q̇, Ψ̈ gains ∂(S q̈ + Ṡ q̇)/∂q + ad_V' σ, and Ξ gains ∂(Ṡ q̇)/∂q̇.
+All vectors are in world axes about one point O (the first node with mass, to keep precision far from the world's
+origin): twists (ω, u), u the velocity of the body's point at O. A displacement along column s changes the motion of all
+bodies of the subtree, in axes that move along, by the same `δV = Ψ̇` and `δV̇ = Ψ̈ − ad_V Ψ̇`; a rate along s gives
+`δV = s`, `δV̇ = Ξ − ad_V s`. Then `δF = Î Ψ̈ + B̂ Ψ̇` with composite Î and B̂, and B̂ has columns only for the angular
+part of Ψ̇: (N, −2 [h]) with momentum h and `N = −2 (ω̂ Σ + ĉ û)`, Σ = ½ tr(I) 1 − I.
+With V, V̇ of the parent, V' of the node:  Ψ̇ = ad_V s,  Ψ̈ = ad_V̇ s + ad_V Ψ̇,  Ξ = ad_(V + V') s.
+If S = S(q), Ψ̇ gains σ = ∂S/∂q q̇, Ψ̈ gains ∂(S q̈ + Ṡ q̇)/∂q + ad_V' σ, and Ξ gains ∂(Ṡ q̇)/∂q̇.
 """
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def put_pair_add(A, k, x, y):
 
 @sweep
 def column_slopes(B, o, q, k, v, j, a, x, c):
-    """Where S varies, by coordinate c of q: ∂(S q̇) and ∂(S q̈ + Ṡ q̇); by that of q̇: ∂(Ṡ q̇). q̈ at a[x:]."""
+    """Derivatives for S = S(q): ∂(S q̇) and ∂(S q̈ + Ṡ q̇) by coordinate c of q, ∂(Ṡ q̇) by that of q̇. q̈ at a[x:]."""
     t = kind(B, o)
     rate = rates(t, v, j)
     e = unit(c, q[k])
@@ -68,7 +68,7 @@ def column_slopes(B, o, q, k, v, j, a, x, c):
 
 @kernel
 def count_columns(B):
-    """Columns of S of all nodes: nv, or more where bodies share coordinates."""
+    """Number of columns of S of all nodes: nv, or more if bodies share coordinates."""
     count = 0
     for i in range(node_count(B)):
         count += dof(kind(B, node(i)))
@@ -79,8 +79,8 @@ def count_columns(B):
 def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
     """Forward recursion, to W by node and L by column: all but Ψ̈. v[j:], a[ja:]; if not `moving`, q̈ counts as zero.
 
-    wrenches: (wrench, e), those of this state from wrench[e:] (empty: none). work: (W, L, T). T takes per column its
-    coordinate and the column before it on the way to the root (−1: none), and per node its last column.
+    wrenches: (wrench, e), those of this state from wrench[e:] (empty: none). work: (W, L, T). T receives per column its
+    coordinate and its predecessor towards the root (−1: none), and per node its last column.
     """
     wrench, e = wrenches
     W, L, T = work
@@ -155,7 +155,7 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
                 accel = add(accel, y)
         omega = add(omega_p, omega_r)
         u = add(u_p, u_r)
-        if is_screw(t):    # ad_V s is Ψ̇, as s turns and slides along itself
+        if is_screw(t):    # Ψ̇ = ad_V s is the same for V before and after the joint, because ad_s s = 0
             l = COLUMN * index
             x, y = ad(omega_p, u_p, vector(L, l + S), vector(L, l + S + 3))
             put_pair(L, l + PSI, x, y)
@@ -198,7 +198,7 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
 
 @kernel
 def put_body(B, o, W, w, E, p, omega, u, alpha, accel, wrench, e):
-    """The body's own inertia about O, momentum and N, and the wrench `I V̇ − ad*_V I V − F_ext`."""
+    """Write to W the body's inertia about O, its momentum and N, and the wrench `I V̇ − ad*_V I V − F_ext`."""
     m = B[o + MASS]
     b = rotate(E, vector(B, o + MOMENT))
     J = rotate_symmetric(E, six(B, o + INERTIA))

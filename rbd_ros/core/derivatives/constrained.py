@@ -1,8 +1,8 @@
-"""Derivatives of constrained forward and inverse dynamics, from the differentiated system (K §3, §4)
+"""Derivatives of constrained forward and inverse dynamics, from the differentiated system (K §3, §4).
 
-`ID(q, q̇, q̈) − Aᵀλ = τ`, `A q̈ + Ȧq̇ = 0`. The slopes of `A q̈ + Ȧq̇`, `Aᵀλ` and A come from the rows' own kernel with an
-imaginary step of 1e-30: exact to rounding. Where rows depend on each other, λ is that of least norm, and so are its
-derivatives, as long as the number of independent rows does not change.
+The system is `ID(q, q̇, q̈) − Aᵀλ = τ`, `A q̈ + Ȧq̇ = 0`. The derivatives of `A q̈ + Ȧq̇`, `Aᵀλ` and A come from the
+kernel of the rows with an imaginary step of 1e-30: exact to rounding. For dependent rows, λ has the least norm, and its
+derivatives are exact as long as the rank of A is constant.
 """
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ConstrainedInverseDerivatives(NamedTuple):
        "float64[:, :, :, ::1], float64[:, :, :, ::1], float64[:, :, ::1])", nogil=True)
 def row_changes_entry(B, C, dB, dC, q, v, a, X, A_out, b_out):
     """∂A (directions, states, m, nv) and ∂(A a + Ȧq̇) (directions, states, m) along X (directions, 4, states, nv), dB
-    and dC (directions, …, or empty: those of models and constraints).
+    of the packed model and dC of the packed constraints (directions, …, or empty).
     """
     nv = size_v(B)
     rows = integer(C, ROWS)
@@ -90,12 +90,12 @@ def row_changes_entry(B, C, dB, dC, q, v, a, X, A_out, b_out):
 
 def row_changes(bound: Bound, q: Array, v: Array, a: Array, X: Array, start: Array, dB: Array, dC: Array,
                 contacts: Array | None) -> tuple[Array, Array]:
-    """As the entry, of states whose arrays have a batch axis, contacts included, whose packed numbers change by
+    """`row_changes_entry` at states whose arrays have a batch axis, including contacts, whose packed numbers change by
     `contacts`.
     """
     if bound.users:
-        raise RbdError("derivatives of constrained dynamics: functions of a UserConstraint or "
-                       "NonholonomicConstraint do not tell how they change")
+        raise RbdError("derivatives of constrained dynamics: the derivatives of a UserConstraint's or "
+                       "NonholonomicConstraint's functions are unknown")
     nv, X = bound.model.nv, np.ascontiguousarray(X)
     dA, bias = np.empty((len(X), len(q), bound.size, nv)), np.empty((len(X), len(q), bound.size))
     row_changes_entry.call(start, bound.block_alone, dB, dC, q.reshape(-1), v.reshape(-1), a.reshape(-1), X, dA, bias)
@@ -107,14 +107,14 @@ def row_changes(bound: Bound, q: Array, v: Array, a: Array, X: Array, start: Arr
 
 def constraint_slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array, lam: Array,
                       y: Array) -> tuple[Array, ...]:
-    """Of states whose arrays have a batch axis: ∂(A a + Ȧq̇)/∂q and /∂v (m, nv), ∂(Aᵀλ)/∂q (nv, nv), ∂(A y)/∂q (m, nv).
+    """∂(A a + Ȧq̇)/∂q and /∂v (m, nv), ∂(Aᵀλ)/∂q (nv, nv), ∂(A y)/∂q (m, nv), at states whose arrays have a batch axis.
     """
-    count, nv, none = len(q), model.nv, np.empty((0, 0))
+    count, nv, empty = len(q), model.nv, np.empty((0, 0))
     X = np.zeros((2, nv, 4, count, nv))
     for c in range(nv):
         X[0, c, 0, :, c] = X[1, c, 1, :, c] = 1.0
-    dA, bias = row_changes(bound_to(model, constraints), q, v, a, X.reshape(2 * nv, 4, count, nv), model._block, none,
-                           none, None)
+    dA, bias = row_changes(bound_to(model, constraints), q, v, a, X.reshape(2 * nv, 4, count, nv), model._block, empty,
+                           empty, None)
     bias_q, bias_v = (np.moveaxis(part, 0, -1) for part in bias.reshape(2, nv, count, -1))
     slopes = dA[:nv]    # coordinate, state, row, column
     return bias_q, bias_v, np.einsum("csri,sr->sic", slopes, lam), np.einsum("csri,si->src", slopes, y)
@@ -135,11 +135,10 @@ def _shaped(parts: tuple[Any, ...], batch: int | None) -> tuple[Array, ...]:
 def constrained_forward_dynamics_derivatives(
         model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *,
         external_wrenches: Any = None, friction: Friction | None = None) -> ConstrainedForwardDerivatives:
-    """Derivatives of `constrained_forward_dynamics` by q, v and tau, whose arguments and errors these are.
+    """Derivatives of `constrained_forward_dynamics` by q, v and tau, with its arguments and errors.
 
-    `[M −Aᵀ; A 0] (∂a, ∂λ) = (∂τ − ∂ID + ∂(Aᵀ)λ, −∂(A a + Ȧq̇))`. By q on the tangent space, off the manifold too: the
-    constraints are asked of the accelerations only. Not for a `UserConstraint` or
-    `NonholonomicConstraint`.
+    `[M −Aᵀ; A 0] (∂a, ∂λ) = (∂τ − ∂ID + ∂(Aᵀ)λ, −∂(A a + Ȧq̇))`. By q on the tangent space, off the constraint manifold
+    too: only accelerations must satisfy the constraints. Not for a `UserConstraint` or `NonholonomicConstraint`.
 
         >>> model = rbd.sample("five_bar")
         >>> loop = rbd.sample_constraints("five_bar", model)
@@ -152,7 +151,7 @@ def constrained_forward_dynamics_derivatives(
     q, v, tau, a, lam = (np.atleast_2d(x) for x in (*checked.arrays, result.acceleration, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
     by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
-    share = np.ones_like(v)    # ∂ of the efforts without friction by tau
+    share = np.ones_like(v)    # ∂ of the efforts less friction by tau
     if friction is not None:
         slope, gain = friction_slopes_at(model, friction, v, left_over(model, friction, v, tau))
         share = 1.0 / gain
@@ -168,17 +167,17 @@ def constrained_forward_dynamics_derivatives(
         raise checked.beyond_numbers() or RbdError(f"model '{model.name}': the mass matrix is singular") from None
     Z = np.linalg.solve(L, At)
     Z_inverse = _pinv(Z)
-    null = np.eye(m) - A @ inverse_A    # dependent rows: which λ do not matter
-    given = np.eye(model.nv) * np.broadcast_to(share, v.shape)[..., None, :]
+    null = np.eye(m) - A @ inverse_A    # projects to the λ without effect, of dependent rows
+    by_tau = np.eye(model.nv) * np.broadcast_to(share, v.shape)[..., None, :]
     parts = []
-    for force, bias, turn in ((load_q - by.q, bias_q, turn_q), (-by.v, bias_v, None), (given, None, None)):
+    for force, bias, row_turn in ((load_q - by.q, bias_q, turn_q), (-by.v, bias_v, None), (by_tau, None, None)):
         free = np.linalg.solve(L, force)
-        needed = Z_inverse @ free
+        multiplier_change = Z_inverse @ free
         if bias is not None:
-            needed = needed + Z_inverse @ np.swapaxes(Z_inverse, -1, -2) @ bias
-        change = np.linalg.solve(np.swapaxes(L, -1, -2), free - Z @ needed)
-        least = np.swapaxes(inverse_A, -1, -2) @ (At @ -needed)    # without what Aᵀ does not see
-        parts.append((change, least if turn is None else least + null @ turn))
+            multiplier_change = multiplier_change + Z_inverse @ np.swapaxes(Z_inverse, -1, -2) @ bias
+        change = np.linalg.solve(np.swapaxes(L, -1, -2), free - Z @ multiplier_change)
+        least = np.swapaxes(inverse_A, -1, -2) @ (At @ -multiplier_change)    # of least norm
+        parts.append((change, least if row_turn is None else least + null @ row_turn))
     flat = _shaped((parts[0][0], parts[1][0], parts[2][0], parts[0][1], parts[1][1], parts[2][1]), checked.batch)
     derivatives = ConstrainedForwardDerivatives(*flat)
     checked.finite(**derivatives._asdict())
@@ -189,11 +188,11 @@ def constrained_inverse_dynamics_derivatives(
         model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         actuated: ArrayLike | Sequence[str], *, external_wrenches: Any = None,
         friction: Friction | None = None) -> ConstrainedInverseDerivatives:
-    """Derivatives of `constrained_inverse_dynamics` by q, v and a, where its solution is unique: as many independent
-    columns of passive coordinates as constraints, else `RbdError`. Arguments and other errors as of that function.
+    """Derivatives of `constrained_inverse_dynamics` by q, v and a, with its arguments and errors. Raises `RbdError` too
+    if the multipliers are not unique: with fewer independent columns of passive coordinates than constraints.
 
-    `A_pᵀ ∂λ = ∂ID_p − ∂(A_pᵀ)λ`, `∂τ_a = ∂ID_a − ∂(A_aᵀ)λ − A_aᵀ ∂λ`, with q, v and a independent of each other; along
-    motions of the mechanism, that keeps A a + Ȧq̇ = 0, it is the derivative of the efforts.
+    `A_pᵀ ∂λ = ∂ID_p − ∂(A_pᵀ)λ`, `∂τ_a = ∂ID_a − ∂(A_aᵀ)λ − A_aᵀ ∂λ`, with q, v and a as independent variables; along
+    motions of the mechanism, with A a + Ȧq̇ = 0, this is the derivative of the efforts.
 
         >>> model = rbd.sample("five_bar")
         >>> loop = rbd.sample_constraints("five_bar", model)
@@ -212,11 +211,12 @@ def constrained_inverse_dynamics_derivatives(
     q, v, a, lam = (np.atleast_2d(x) for x in (q, v, a, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
     by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
-    rubbed, gain = np.zeros_like(v), np.ones_like(v)
-    if friction is not None:    # of passive joints on what they carry: on given efforts, 0
-        net = inverse_dynamics(model, q, v, a, external_wrenches) - (np.swapaxes(A, -1, -2) @ lam[..., None])[..., 0]
-        rubbed, gain = friction_slopes_at(model, friction, v, net)
-    passive = np.where(mask, 0.0, rubbed / gain)
+    friction_slope, gain = np.zeros_like(v), np.ones_like(v)
+    if friction is not None:    # at the efforts without friction, of passive joints too
+        constraint_effort = (np.swapaxes(A, -1, -2) @ lam[..., None])[..., 0]
+        friction_slope, gain = friction_slopes_at(
+            model, friction, v, inverse_dynamics(model, q, v, a, external_wrenches) - constraint_effort)
+    passive = np.where(mask, 0.0, friction_slope / gain)
     by = by._replace(v=by.v + np.eye(model.nv) * passive[..., None, :])
     _, _, load_q, _ = constraint_slopes(model, constraints, q, v, a, lam, np.zeros_like(v))
     At = np.swapaxes(A, -1, -2)
@@ -226,7 +226,7 @@ def constrained_inverse_dynamics_derivatives(
         change = inverse @ force[:, ~mask]
         effort = gain[..., None] * (force - At @ change)
         if force is by.v:
-            effort = effort + np.eye(model.nv) * np.where(mask, rubbed, 0.0)[..., None, :]
+            effort = effort + np.eye(model.nv) * np.where(mask, friction_slope, 0.0)[..., None, :]
         effort[:, ~mask] = 0.0
         efforts.append(effort)
         multipliers.append(change)

@@ -1,7 +1,7 @@
-"""Derivatives of forward and hybrid dynamics (ABA) from those of RNEA: `∂q̈ = −M⁻¹ ∂ID` (K eq. 33, 34 derived).
+"""Derivatives of forward and hybrid dynamics (ABA) from those of RNEA: `∂q̈ = −M⁻¹ ∂ID` (K eq. 33, 34 differentiated).
 
-One pass gives composite bodies, the mass matrix and the bias; with its factors the accelerations follow, of which
-only Ψ̈ and the composite wrenches depend; then ∂ID, and the solution for all its columns.
+One pass gives composite bodies, the mass matrix and the bias; the factors of the mass matrix give the accelerations,
+which enter Ψ̈ and the composite wrenches only; then ∂ID, and the solution for all its columns.
 """
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class ForwardDerivatives(NamedTuple):
 
 @kernel
 def mass_sweep(B, tau, j, mask, W, L, T, H, x):
-    """Backward recursion: composite bodies in W, Î s in L, the mass matrix to H, and the efforts left over to x.
+    """Backward recursion: composite bodies in W, Î s in L, the mass matrix to H, and residual efforts to x.
 
-    Where prescribed, x holds the accelerations and keeps them.
+    Entries of x with prescribed accelerations are unchanged.
     """
     n = node_count(B)
     nv = size_v(B)
@@ -129,7 +129,7 @@ def accelerate(B, x, mask, W, L, T, G):
         h = parent(B, o)
         alpha = (z, z, z)
         accel = (z, z, z)
-        if h >= 0:    # what the ancestors add: Î δV̇
+        if h >= 0:    # the contribution of the ancestors' accelerations: Î δV̇
             alpha = vector(G, 6 * h)
             accel = vector(G, 6 * h + 3)
             c = vector(W, w + FIRST_MOMENT)
@@ -149,10 +149,10 @@ def accelerate(B, x, mask, W, L, T, G):
 
 @kernel
 def forward_derivatives(B, q, k, v, tau, j, prescribed, wrenches, work, out):
-    """One state: ∂ by q, v and by what is given, (nv, nv) each; 0, or the coordinate + 1 that moves no inertia.
+    """One state: ∂ by q, v and by the given quantities, (nv, nv) each. Returns 0, or the singular coordinate + 1.
 
-    prescribed: (mask, a), mask empty or per coordinate whether a[j:] is prescribed there and the effort sought.
-    wrenches as in `motion_sweep`. work: what that takes, and (branch, H, X), with H of nv (nv + 2) + 6 nodes.
+    prescribed: (mask, a), mask empty or per coordinate whether a[j:] is prescribed and the effort unknown.
+    wrenches as in `motion_sweep`. work: that of `motion_sweep`, and (branch, H, X), with H of nv (nv + 2) + 6 nodes.
     """
     mask, a = prescribed
     motion, (branch, H, X) = work
@@ -190,7 +190,7 @@ def forward_derivatives(B, q, k, v, tau, j, prescribed, wrenches, work, out):
 
 @routine
 def forward_derivatives_states(B, q, v, tau, prescribed, wrench, states, out):
-    """This many states one after another, in workspace of its own; returns as `forward_derivatives`."""
+    """Evaluate `states` states in a loop, with its own workspace; returns as `forward_derivatives`."""
     nodes = node_count(B)
     nv = size_v(B)
     count = count_columns(B)
@@ -206,7 +206,7 @@ def forward_derivatives_states(B, q, v, tau, prescribed, wrench, states, out):
 
 
 def work_size(nodes: int, columns: int, nv: int) -> int:
-    """Numbers of workspace that `hybrid_derivatives_entry` takes."""
+    """Size of the workspace of `hybrid_derivatives_entry`."""
     motion = NODE_SIZE * nodes + COLUMN * columns
     return motion + nv * (nv + 2) + 6 * nodes + nv * row_length(nv) + 2 * columns + nodes + RECORD * nv
 
@@ -214,8 +214,8 @@ def work_size(nodes: int, columns: int, nv: int) -> int:
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
              "float64[:, ::1], float64[:, ::1], float64[:, ::1])")
 def hybrid_derivatives_entry(B, q, v, a, tau, mask, work, by_q, by_v, by_given):
-    """One state, checked; mask empty: forward dynamics. Returns 0, or -1 where the input is not what the model takes
-    or the result is not finite, or the singular coordinate + 1.
+    """Validate and evaluate one state; mask empty: forward dynamics. Returns 0, −1 for invalid input or a non-finite
+    result, or the singular coordinate + 1.
     """
     nv = size_v(B)
     if mask.shape[0] not in (0, nv) or not (
@@ -238,7 +238,7 @@ def hybrid_derivatives_entry(B, q, v, a, tau, mask, work, by_q, by_v, by_given):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[:, :, ::1])", nogil=True)
 def hybrid_derivatives_batch(B, q, v, a, tau, mask, wrench, states, out):
-    """This many states, checked; mask empty: forward dynamics; out (3·N, nv, nv). Returns as the entry."""
+    """Validate and evaluate `states` states; mask empty: forward dynamics; out (3·N, nv, nv). Returns as the entry."""
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
             and rates_valid(B, tau, states)):
         return -1
@@ -262,9 +262,9 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
                                  friction: Friction | None = None) -> ForwardDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `forward_dynamics` by q, v and tau, by q on the tangent space.
 
-    `−M⁻¹ ∂ID` at the accelerations that tau gives, M factored along the branches: what K Table 6 gives for every
-    coordinate. Arguments, friction too, and errors as of `forward_dynamics`; external wrenches stay what they are
-    in their links.
+    `−M⁻¹ ∂ID` at the accelerations under tau, with the branch-induced LTDL factors of M: K Table 6 for all coordinates
+    at once. Arguments, including friction, and errors as of `forward_dynamics`; external wrenches are constant in the
+    frames of their links.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.forward_dynamics_derivatives(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).q.shape
@@ -273,22 +273,23 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     if external_wrenches is None and friction is None and (result := _door(model, q, v, tau)) is not None:
         return result    # type: ignore[no-any-return]
     if friction is not None:
-        less = left_over(model, friction, v, tau)
-        slope, gain = (x[..., None, :] for x in friction_slopes_at(model, friction, v, less))
-        rubbed: ForwardDerivatives = completed(
-            lambda: forward_dynamics_derivatives(model, q, v, less, external_wrenches),
-            lambda bare: ForwardDerivatives(bare.q, bare.v - bare.tau * (slope / gain), bare.tau / gain))
-        return rubbed
+        unloaded = left_over(model, friction, v, tau)
+        slope, gain = (x[..., None, :] for x in friction_slopes_at(model, friction, v, unloaded))
+        with_friction: ForwardDerivatives = completed(
+            lambda: forward_dynamics_derivatives(model, q, v, unloaded, external_wrenches),
+            lambda by: ForwardDerivatives(by.q, by.v - by.tau * (slope / gain), by.tau / gain))
+        return with_friction
     inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     q, v, tau = inputs.flat
     out = inputs.empty(3, model.nv, model.nv)
     result = ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
 
-    def one(row: int) -> ForwardDerivatives:
+    def of_row(row: int) -> ForwardDerivatives:
         q, v, tau = (x[row] for x in inputs.arrays)
         return forward_dynamics_derivatives(model, q, v, tau, wrenches_of(external_wrenches, row))
 
     solved(hybrid_derivatives_batch.call(
         model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, inputs.batch), inputs.count,
-        out.reshape(3 * inputs.count, model.nv, model.nv)), inputs, singular_coordinate, (result, one), derivatives=out)
+        out.reshape(3 * inputs.count, model.nv, model.nv)), inputs, singular_coordinate, (result, of_row),
+        derivatives=out)
     return result

@@ -1,4 +1,5 @@
-"""Derivatives of hybrid dynamics by q, q̇ and by what is given: K eq. 33, 34 derived, in the kernel of `forward`."""
+"""Derivatives of hybrid dynamics by q, q̇ and the given quantities: K eq. 33, 34 differentiated, by `forward`'s kernel.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,8 +24,8 @@ class HybridDerivatives(NamedTuple):
     """∂ of the unknowns by `q` (along the tangent of `integrate`), `v` and the `given` inputs: (nv, nv) each, or (N,
     nv, nv).
 
-    Row i belongs to the effort where the acceleration of coordinate i is prescribed, else to its acceleration. Column
-    j of `given` belongs to the acceleration of coordinate j where it is prescribed, else to its effort.
+    Row i belongs to the effort of coordinate i if its acceleration is prescribed, else to its acceleration. Column j of
+    `given` belongs to the acceleration of coordinate j if it is prescribed, else to its effort.
     """
 
     q: Array
@@ -54,34 +55,35 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
         return result    # type: ignore[no-any-return]
     mask = prescribed_mask(model, prescribed)
     if friction is not None:
-        less = left_over(model, friction, v, tau)
-        net = less
+        unloaded = left_over(model, friction, v, tau)
+        joint_effort = unloaded
         if friction.by_load and mask.any():
             try:
-                net = hybrid_dynamics(model, q, v, a, less, mask, external_wrenches).effort
+                joint_effort = hybrid_dynamics(model, q, v, a, unloaded, mask, external_wrenches).effort
             except SingularMassMatrix as error:
                 if error.result is None:
                     raise
-                net = error.result.effort
-        slope, gain = friction_slopes_at(model, friction, v, net)
+                joint_effort = error.result.effort
+        slope, gain = friction_slopes_at(model, friction, v, joint_effort)
         rows = np.where(mask, gain, 1.0)[..., :, None]
         columns = np.where(mask, 1.0, 1.0 / gain)[..., None, :]
-        own = np.where(mask, slope, 0.0)[..., None, :] * np.eye(model.nv)
-        less_slope = np.where(mask, 0.0, slope / gain)[..., None, :]
-        rubbed: HybridDerivatives = completed(
-            lambda: hybrid_dynamics_derivatives(model, q, v, a, less, mask, external_wrenches),
-            lambda bare: HybridDerivatives(rows * bare.q, rows * (bare.v - bare.given * less_slope) + own,
-                                           rows * bare.given * columns))
-        return rubbed
+        friction_slope = np.where(mask, slope, 0.0)[..., None, :] * np.eye(model.nv)
+        free_slope = np.where(mask, 0.0, slope / gain)[..., None, :]
+        with_friction: HybridDerivatives = completed(
+            lambda: hybrid_dynamics_derivatives(model, q, v, a, unloaded, mask, external_wrenches),
+            lambda by: HybridDerivatives(rows * by.q, rows * (by.v - by.given * free_slope) + friction_slope,
+                                         rows * by.given * columns))
+        return with_friction
     inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     out = inputs.empty(3, model.nv, model.nv)
     result = HybridDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
 
-    def one(row: int) -> HybridDerivatives:
+    def of_row(row: int) -> HybridDerivatives:
         q, v, a, tau = (x[row] for x in inputs.arrays)
         return hybrid_dynamics_derivatives(model, q, v, a, tau, mask, wrenches_of(external_wrenches, row))
 
     solved(hybrid_derivatives_batch.call(
         model._block, *inputs.flat, mask, node_wrenches(model, external_wrenches, inputs.batch), inputs.count,
-        out.reshape(3 * inputs.count, model.nv, model.nv)), inputs, singular_coordinate, (result, one), derivatives=out)
+        out.reshape(3 * inputs.count, model.nv, model.nv)), inputs, singular_coordinate, (result, of_row),
+        derivatives=out)
     return result

@@ -1,6 +1,6 @@
 """Derivatives of inverse dynamics by q, q̇ and q̈: K Table 5 for all coordinates at once, O(n · depth).
 
-Pairs of coordinates on different branches do not touch: only supporting ancestors are visited.
+Pairs of coordinates on different branches have zero derivatives: only supporting ancestors are visited.
 """
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def pair_dot(x, y, A, k):
 
 @kernel
 def derivative_columns(B, q, k, work, composed, out, row, column):
-    """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈ to the three of out.
+    """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W holds composite bodies already, ∂τ/∂q̈ to the arrays `out`.
 
-    They are flat, their entry (i, j) at `row * i + column * j`. work: (W, L, T) of `motion_sweep`.
+    These are flat, with entry (i, j) at `row * i + column * j`. work: (W, L, T) of `motion_sweep`.
     """
     W, L, T = work
     by_q, by_v, by_a = out
@@ -97,7 +97,7 @@ def derivative_columns(B, q, k, work, composed, out, row, column):
                 by_v[row * ix + column * iy] += pair_dot(va, vl, L, lx + S)
                 if not composed:
                     by_a[row * ix + column * iy] += pair_dot(ma, ml, L, lx + S)
-            # the wrench on the ancestors turns with the bodies: − ad*_s F
+            # the wrench on the ancestors moves with the bodies: − ad*_s F
             qa = add(qa, add(cross(sa, moment), cross(sl, force)))
             ql = add(ql, cross(sa, force))
             x = T[2 * begin + 1]
@@ -151,7 +151,7 @@ def inverse_derivatives(B, q, k, v, a, j, wrenches, work, out):
 
 @sweep
 def inverse_derivatives_states(B, q, v, a, wrench, states, work, out):
-    """This many states one after another."""
+    """Evaluate `states` states in a loop."""
     nodes = node_count(B)
     nv = size_v(B)
     for s in range(states):
@@ -162,7 +162,7 @@ def inverse_derivatives_states(B, q, v, a, wrench, states, work, out):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], "
              "float64[:, ::1], float64[:, ::1])")
 def inverse_derivatives_entry(B, q, v, a, work, by_q, by_v, by_a):
-    """One state, checked. False where the input is not what the model takes, or the result is not finite."""
+    """Validate and evaluate one state. Returns False for invalid input or a non-finite result."""
     if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1)):
         return False
     nodes = node_count(B)
@@ -176,7 +176,7 @@ def inverse_derivatives_entry(B, q, v, a, work, by_q, by_v, by_a):
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[:, :, ::1])",
        nogil=True)
 def inverse_derivatives_batch(B, q, v, a, wrench, states, out):
-    """This many states, checked; out (3·N, nv, nv). Returns as the entry."""
+    """Validate and evaluate `states` states; out (3·N, nv, nv). Returns as the entry."""
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
     nodes = node_count(B)
@@ -190,7 +190,7 @@ ONE_STATE.takes(lambda nodes, columns, nv: (NODE_SIZE + 1) * nodes + (COLUMN + 2
 
 
 def matrices(model: RobotModel) -> list[Shape]:
-    """Shapes of derivatives by q, v and a third quantity."""
+    """Shapes of the derivatives by q, v and a third quantity."""
     return [(model.nv, model.nv)] * 3
 
 
@@ -204,7 +204,7 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     """Derivatives (nv, nv) or (N, nv, nv) of `inverse_dynamics` by q, v and a: K Table 5 for p = q, q̇, q̈.
 
     By q on the tangent space: column j is the derivative of τ(integrate(q, δ e_j), v, a) at δ = 0 (N m/rad, N/m, …).
-    Arguments, friction too, and errors as of `inverse_dynamics`; external wrenches stay what they are in the frames of
+    Arguments, including friction, and errors as of `inverse_dynamics`; external wrenches are constant in the frames of
     their links.
 
         >>> model = rbd.sample("two_link")

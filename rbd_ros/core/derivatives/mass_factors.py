@@ -1,7 +1,7 @@
 """LTDL factorisation of the mass matrix, `Lᵀ D L` along the branches of the tree (Featherstone 2005), and solves.
 
-Row k of L has entries at the ancestors of coordinate k only, so that neither the factors nor the first half of a
-solution fill in what branches keep apart. Prescribed coordinates are left out, as in K eq. 33, 34.
+Row k of L has entries at the ancestors of coordinate k only: neither the factors nor the first half of a solution fill
+in zeros between branches. Prescribed coordinates are left out, as in K eq. 33, 34.
 """
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..compiled.kernel import kernel, sweep
 from ..model.block import SHARED, size_v
 
 SINGULAR = 1e-14
-# per coordinate: the one before it on the way to the root that is not prescribed (−1: none); where its subtree ends
-# (one past); where its branch begins and ends
+# per coordinate: its next free coordinate towards the root (−1: none); the end of its subtree (exclusive); begin and
+# end of its branch
 UP, END, FIRST, BRANCH, RECORD = 0, 1, 2, 3, 4
 
 
 @sweep
 def branches(B, T, mask, branch):
-    """Fill `branch`, a record per coordinate. Where bodies share coordinates, all of them count as one branch."""
+    """Fill `branch`, a record per coordinate. If bodies share coordinates, all coordinates count as one branch."""
     nv = size_v(B)
     shared = B[SHARED].real > 0.0
     hybrid = mask.shape[0] > 0
@@ -38,9 +38,9 @@ def branches(B, T, mask, branch):
 
 @kernel
 def factor(nv, mask, branch, H):
-    """H = Lᵀ D L in place of its lower half, of free coordinates, D as reciprocals.
+    """H = Lᵀ D L of free coordinates, in place of the lower triangle of H, D as reciprocals.
 
-    H[nv * nv:] takes the diagonal of M. Returns 0, or the coordinate + 1 whose pivot vanishes.
+    H[nv * nv:] receives the diagonal of M. Returns 0, or the coordinate + 1 with a vanishing pivot.
     """
     hybrid = mask.shape[0] > 0
     for x in range(nv):
@@ -50,7 +50,7 @@ def factor(nv, mask, branch, H):
             continue
         row = x * nv
         d = H[row + x]
-        if not d.real > SINGULAR * abs(H[nv * nv + x]):    # what it was before elimination
+        if not d.real > SINGULAR * abs(H[nv * nv + x]):    # relative to its value before elimination
             return x + 1
         psi = 1.0 / d
         i = branch[RECORD * x + UP]
@@ -68,7 +68,7 @@ def factor(nv, mask, branch, H):
 
 @kernel
 def solve_vector(nv, mask, branch, H, x):
-    """`x := M⁻¹ x` over free coordinates, from their factors; D holds reciprocals."""
+    """`x := M⁻¹ x` of free coordinates, from the factors; D holds reciprocals."""
     hybrid = mask.shape[0] > 0
     for c in range(nv - 1, -1, -1):
         if hybrid and mask[c]:
@@ -88,8 +88,8 @@ def solve_vector(nv, mask, branch, H, x):
         x[c] = s
 
 
-# Right sides and solutions: rows of a flat array, per column the numbers of this many matrices side by side, so that
-# one loop over a row serves all. Rows are padded: loops of multiples of eight compile to vectors without a rest.
+# Right-hand sides and solutions: rows of a flat array, with the numbers of PARTS matrices side by side per column, so
+# that one loop over a row serves all. Rows are padded to multiples of PAD, for vector instructions without remainder.
 PARTS, PAD = 3, 8
 
 
@@ -103,7 +103,7 @@ pitch = kernel(row_length)
 
 @kernel
 def span(first, end, nv):
-    """Where columns `first` to `end` lie in a row, with some of those behind them."""
+    """Range of columns `first` to `end` in a row, rounded up to a multiple of PAD."""
     low = PARTS * first
     return low, min(pitch(nv), low + (PARTS * (end - first) + PAD - 1) // PAD * PAD)
 
@@ -167,8 +167,8 @@ def gather_rows(X, c, nv, branch, H, low, high):
 
 @kernel
 def solve_rows(nv, mask, branch, H, X):
-    """`X := −M⁻¹ X` over free coordinates, of X whose row i is zero in columns that are neither ancestors of
-    coordinate i nor behind it.
+    """`X := −M⁻¹ X` of free coordinates, for X whose row i is zero in the columns that are neither ancestors nor
+    descendants of coordinate i.
     """
     hybrid = mask.shape[0] > 0
     for c in range(nv - 1, -1, -1):
@@ -185,8 +185,7 @@ def solve_rows(nv, mask, branch, H, X):
 
 @sweep
 def given_columns(nv, mask, H, X):
-    """Right-hand side of `solve_rows` for given efforts and accelerations: −1 at the former, M_vu at the latter; M_uu.
-    """
+    """Right-hand side of `solve_rows` for derivatives by the given efforts (−1) and accelerations (M_vu; M_uu)."""
     p = pitch(nv)
     hybrid = mask.shape[0] > 0
     for y in range(nv):
@@ -200,7 +199,7 @@ def given_columns(nv, mask, H, X):
 
 @sweep
 def effort_rows(nv, mask, H, X):
-    """Where prescribed: ∂τ_u = ∂ID_u + M_uv ∂q̈_v."""
+    """Efforts of prescribed coordinates: ∂τ_u = ∂ID_u + M_uv ∂q̈_v."""
     for y in range(nv):
         if mask[y]:
             for i in range(nv):

@@ -28,7 +28,7 @@ PARAMETERS = 10
 
 @kernel
 def add_row(out, to, x, u, omega, alpha, accel):
-    """Add the power along the twist (x, u) of the wrench that each parameter of a body with this motion takes."""
+    """Add the power along the twist (x, u) of each inertial parameter's wrench, for a body with this motion."""
     out[to] += dot(u, accel)
     put_add(out, to + 1, add(add(cross(accel, x), cross(u, alpha)), cross(omega, cross(omega, u))))
     t = cross(x, omega)
@@ -42,7 +42,7 @@ def add_row(out, to, x, u, omega, alpha, accel):
 
 @sweep
 def regressor_rows(B, q, k, W, out, to):
-    """From the motion in W: efforts per parameter, nv × (10 · links) to out[to:]."""
+    """Efforts per parameter, nv × (10 · links) to out[to:], from the motion in W."""
     links = integer(B, LINKS)
     for i in range(size_v(B) * PARAMETERS * links):
         out[to + i] = 0.0
@@ -64,7 +64,7 @@ def regressor_rows(B, q, k, W, out, to):
         p = add(vector(W, w + _P), rotate(R, r))
         E = compose(R, E)
         j = n
-        while j >= 0:    # what the body moves with, in the axes of its link
+        while j >= 0:    # columns of S of the supporting joints, in the axes of the link
             o = node(j)
             R = matrix(W, SIZE * j + _R)
             arm = sub(p, vector(W, SIZE * j + _P))
@@ -79,7 +79,7 @@ def regressor_rows(B, q, k, W, out, to):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1])")
 def regressor_entry(B, q, v, a, states, W, out):
-    """This many states, checked; out flat. False where the input is not what the model takes, or out is not finite."""
+    """Validate and evaluate `states` states; out flat. Returns False for invalid input or a non-finite result."""
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
     nq = size_q(B)
@@ -98,13 +98,13 @@ _door = door("inertial_regressor", Call(
 
 
 def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """Y (nv, 10·nb) or (N, nv, 10·nb) with `inverse_dynamics(model, q, v, a) = Y π + armature · a`, to which rotors of
-    mimic joints would add theirs, by the square of the ratio.
+    """Y (nv, 10·nb) or (N, nv, 10·nb) with `inverse_dynamics(model, q, v, a) = Y π + armature · a`; rotors of mimic
+    joints add their inertia times the squared ratio.
 
     π are `model.inertial_parameters`, ten per body in the order of `model.body_names`: m, m c (x, y, z), and inertia
     xx, xy, yy, xz, yz, zz about the origin of the link's frame, in its axes (K Table 5 with ∂I/∂p; Pinocchio's order).
     Bodies fixed to the world have columns of zeros. q (nq,) or (N, nq), v, a (nv,) or (N, nv); errors as of
-    `inverse_dynamics`. Y is the derivative of the efforts by π, and exact: they are linear in it.
+    `inverse_dynamics`. Y is the derivative of the efforts by π, in which they are linear.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.inertial_regressor(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).shape

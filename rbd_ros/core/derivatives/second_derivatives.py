@@ -1,6 +1,6 @@
-"""Second derivatives of inverse dynamics (P §4): the analytic first ones, on numbers with an imaginary step of 1e-30.
+"""Second derivatives of inverse dynamics (P §4): complex-step derivatives, with step 1e-30, of the analytic first ones.
 
-Nothing is subtracted, so that the result is exact to rounding; O(n² · depth) for all.
+Without subtraction, hence exact to rounding; O(n² · depth) for all.
 """
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class SecondDerivatives(NamedTuple):
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def second_derivatives_entry(B, q, v, a, states, out):
-    """This many states, checked: qq, qv, vv, aq of each, flat. False where the input is not what the model takes, or
-    the result is not finite.
+    """Validate and evaluate `states` states: qq, qv, vv, aq of each, flat. Returns False for invalid input or a
+    non-finite result.
     """
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
@@ -80,12 +80,12 @@ def second_derivatives_entry(B, q, v, a, states, out):
 
 def inverse_dynamics_second_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike,
                                         a: ArrayLike) -> SecondDerivatives:
-    """Second derivatives of `inverse_dynamics`, whose arguments and errors these are: (nv, nv, nv) or (N, …).
+    """Second derivatives of `inverse_dynamics`, with its arguments and errors: (nv, nv, nv) or (N, …).
 
     By q along the tangent of `integrate`: `qq` is the derivative of `inverse_dynamics_derivatives(…).q` along each
-    coordinate. It is symmetric in its last two indices, but for coordinates of one spherical or floating joint, where
-    turns do not commute: there qq[i, j, k] − qq[i, k, j] is ∂τ_i/∂q along the Lie bracket of columns k and j.
-    Exact to rounding: an imaginary step of 1e-30 through the analytic first derivatives.
+    coordinate. It is symmetric in its last two indices, except for coordinates of one spherical or floating joint,
+    because rotations do not commute: qq[i, j, k] − qq[i, k, j] is ∂τ_i/∂q along the Lie bracket of columns k and j.
+    Exact to rounding: complex-step derivatives of the analytic first derivatives.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.inverse_dynamics_second_derivatives(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).qq.shape

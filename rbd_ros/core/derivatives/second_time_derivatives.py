@@ -1,12 +1,12 @@
-"""Inverse dynamics with its first and second time derivative in one sweep each way, in O(n): τ, τ̇, τ̈.
+"""Inverse dynamics with its first and second time derivative in one forward and one backward sweep, in O(n): τ, τ̇, τ̈.
 
-The idea of `dynamics.inverse` carried on: every vector (angular velocity, acceleration of the origin, force, moment)
-is differentiated as the world sees it and then written in the node's axes. Transport to another node is then a
-rotation, whatever the order. With w0, w1, w2, w3 = ω and its derivatives, the derivatives of the rotation matrix are
+As in `dynamics.inverse`, every vector (angular velocity, acceleration of the origin, force, moment) is differentiated
+in the inertial frame and then expressed in the node's axes. Transport to another node is then a rotation for all
+orders. With w0, w1, w2, w3 = ω and its derivatives, the derivatives of the rotation matrix are
 
     Rᵀ Ṙ = ω̃,   U2 = Rᵀ R̈ = w̃1 + ω̃ ω̃,   U3 = w̃2 + 2 w̃1 ω̃ + ω̃ U2,   U4 = w̃3 + 3 w̃2 ω̃ + 3 w̃1 U2 + ω̃ U3,
 
-those of a point r of the body U2 r, U3 r, U4 r beyond its origin's, and with the pseudo-inertia J = ∫ r rᵀ dm the
+those of a point r of the body relative to its origin U2 r, U3 r, U4 r, and with the pseudo-inertia J = ∫ r rᵀ dm the
 moment about the origin is the vector of the skew part of U2 J, its derivatives those of U3 J + U2 J ω̃ᵀ and
 U4 J + 2 U3 J ω̃ᵀ. Same numbers as the Leibniz rule on K Table 2, at less cost. For any order: `taylor`.
 """
@@ -20,8 +20,8 @@ from ..model.block import (
 )
 from ..model.joint_kinds import dof, is_revolute, joint_pose, joint_twist, project
 
-# workspace of one node: pose; w0 … w3; U2, U3, U4; accelerations and two derivatives; the arm from the parent's origin
-# differentiated once and twice, in the parent's axes; moments and forces with two derivatives
+# workspace of one node: pose; w0 … w3; U2, U3, U4; acceleration and two derivatives; first and second derivative of the
+# position relative to the parent's origin, in the parent's axes; moment and force with two derivatives
 _R, _P, _OMEGA, _U2, _U3, _U4, _ACCEL, _ARM, _N, _F, SIZE = layout(
     R=9, p=3, omega=12, u2=9, u3=9, u4=9, accel=9, arm=6, n=9, f=9)
 
@@ -76,9 +76,9 @@ def pseudo_inertia(I):
 
 @sweep
 def second_order_recursion(B, q, k, rates, starts, W, tau):
-    """One state: q[k:]; rates: v, a, jerk, snap, each from its start on; τ, τ̇, τ̈ to the rows of tau (3, nv).
+    """One state: q[k:]; rates: v, a, jerk, snap, each from its index in `starts`; τ, τ̇, τ̈ to the rows of tau (3, nv).
 
-    For models in which no S depends on q.
+    For models with constant S.
     """
     v, a, b, c = rates
     iv0, ia0, ib0, ic0 = starts
@@ -135,7 +135,7 @@ def second_order_recursion(B, q, k, rates, starts, W, tau):
             w2 = add(w2, add(sa2, add(scale(2.0, cross(w0, sa1)), rotate(U2, sa0))))
             U3 = plus_hat(add_matrix(hat_hat(2.0, w1, w0), hat_times(w0, U2)), w2)
             w3 = add(w3, add(sa3, add(scale(3.0, add(cross(w0, sa2), rotate(U2, sa1))), rotate(U3, sa0))))
-            # the origin's motion along the joint, with the parent's turning: what the arm's derivatives gain
+            # contribution of the joint's linear motion and the parent's rotation to the derivatives of the arm
             d0 = sl0
             e1 = add(sl1, cross(w0, sl0))
             e2 = add(sl2, add(scale(2.0, cross(w0, sl1)), rotate(U2, sl0)))

@@ -1,16 +1,17 @@
 """Inverse dynamics along a motion, order by order, to any order N in O(n·N²): Leibniz rule on K Table 2.
 
-Everything is a series in time, kept as Taylor coefficients x_k = x⁽ᵏ⁾/k!, with which the Leibniz rule is a plain
-convolution, (f g)_k = Σ f_j g_{k−j}. As in `second_time_derivatives`, vectors are differentiated as the world sees
-them and then written in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w'
-those of the parent's, s and l of the joint's angular and linear rate, d of the arm from the parent's origin:
+All quantities are series in time, as Taylor coefficients x_k = x⁽ᵏ⁾/k!, for which the Leibniz rule is a convolution,
+(f g)_k = Σ f_j g_{k−j}. As in `second_time_derivatives`, vectors are differentiated in the inertial frame and then
+expressed in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w' those of the
+parent's, s and l of the joint's angular and linear rate, d of the position relative to the parent's origin:
 
     w_k = w'_k + Σ U_j s_{k−j},            (k+1) U_{k+1} = Σ w̃_j U_{k−j},
     (k+1) d_{k+1} = Σ w'_j × d_{k−j} + Σ U_j l_{k−j},     a_k = a'_k + (k+1)(k+2) d_{k+2},
     f_k = m a_k + (k+1)(k+2) U_{k+2} c,    n_k = Σ U_j c × a_{k−j} + (k+1) L_{k+1},   L = skew part of Ṙ J Rᵀ.
 
-Backwards f_k and n_k + Σ d_j × f_{k−j} are added to the parent's, and efforts are Sᵀ of the components Σ U_jᵀ n_{k−j}.
-One order is one sweep forth and back, and needs the lower ones only: forward dynamics solves for one order at a time.
+In the backward sweep f_k and n_k + Σ d_j × f_{k−j} are added to the parent's, and efforts are Sᵀ of the components
+Σ U_jᵀ n_{k−j}. One order is one forward and one backward sweep and requires lower orders only: forward dynamics solves
+for one order at a time.
 """
 from __future__ import annotations
 
@@ -25,19 +26,19 @@ from ..model.block import (
 from ..model.joint_kinds import dof, joint_pose, joint_twist, project, series_dual, series_rate, series_size, varies
 from .second_time_derivatives import pseudo_inertia, times_symmetric
 
-# Workspace of one node: rotation; where its record for an S that varies starts; then those of `Series`,
-# with room for top + 3 coefficients each.
+# Workspace of one node: rotation; start of its record for a varying S; then the series of `Series`, with space for
+# top + 3 coefficients each.
 _R, _RECORD, _SERIES = layout(R=9, record=1)
 
 
 @kernel
 def node_size(top):
-    """Numbers per node for efforts to order `top`."""
+    """Workspace size per node for efforts up to order `top`."""
     return _SERIES + 42 * (top + 3)
 
 
 class Series(NamedTuple):
-    """Where the series of a node start in its record, by their letters above."""
+    """Start of each series in a node's record, by the letters above."""
 
     U: int
     UJ: int
@@ -53,7 +54,7 @@ class Series(NamedTuple):
 
 @kernel
 def series(top):
-    """Of efforts to order `top`."""
+    """The `Series` for efforts up to order `top`."""
     n = top + 3
     b = _SERIES + 18 * n
     return Series(_SERIES, _SERIES + 9 * n, b, b + 3 * n, b + 6 * n, b + 9 * n, b + 12 * n, b + 15 * n, b + 18 * n,
@@ -62,7 +63,7 @@ def series(top):
 
 @kernel
 def workspace_size(B, top):
-    """Numbers for all nodes, records included."""
+    """Workspace size of all nodes, including records."""
     n = node_count(B)
     records = 0
     for i in range(n):
@@ -120,14 +121,14 @@ def angular_momentum(W, U, K, k):
 
 @kernel
 def set_matrix(W, U, K, J, A):
-    """A into the series at U, A J into that at K."""
+    """Write A to the series at U, A J to that at K."""
     put_matrix(W, U, A)
     put_matrix(W, K, times_symmetric(A, J))
 
 
 @sweep
 def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
-    """From coefficient m of the joint's rate: w_m, U_{m+1}, d_{m+1} of the node at w with parent at x (−1: none)."""
+    """w_m, U_{m+1}, d_{m+1} of the node at w with parent at x (−1: none), from coefficient m of the joint's rate."""
     places = series(top)
     U, K, D = places.U, places.UJ, places.d
     S, L, P, V = places.s, places.l, places.above, places.w
@@ -155,7 +156,7 @@ def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
 
 @routine
 def taylor_start(B, q, k, v, top, W):
-    """Order 0 of every node: poses at q[k:], angular velocity. v: coefficient after coefficient, nv each."""
+    """Order 0 of every node: pose at q[k:], angular velocity. v: successive coefficients, nv each."""
     n = node_count(B)
     places = series(top)
     U, K, D = places.U, places.UJ, places.d
@@ -170,8 +171,8 @@ def taylor_start(B, q, k, v, top, W):
         put_matrix(W, w + _R, R)
         W[w + _RECORD] = z + record
         record += series_size(B, o, top + 1)
-        one = (z + 1.0, z, z, z, z + 1.0, z, z, z, z + 1.0)
-        set_matrix(W, w + U, w + K, pseudo_inertia(six(B, o + INERTIA)), one)
+        identity = (z + 1.0, z, z, z, z + 1.0, z, z, z, z + 1.0)
+        set_matrix(W, w + U, w + K, pseudo_inertia(six(B, o + INERTIA)), identity)
         put(W, w + D, rotate_back(R, p))
         h = parent(B, o)
         motion_order(B, o, q, iq, v, first_velocity(B, o), 0, top, W, w, size * h if h >= 0 else -1)
@@ -181,7 +182,7 @@ def taylor_start(B, q, k, v, top, W):
 def taylor_order(B, q, k, v, wrench, e, orders, order, top, W, tau):
     """Coefficient `order` of the efforts to tau, from those of q̇ up to order + 1 and all lower orders in W.
 
-    wrench[e:]: external wrenches on the nodes, `orders` coefficients one after another (empty: none).
+    wrench[e:]: external wrenches on the nodes, `orders` successive coefficients (empty: none).
     """
     n = node_count(B)
     nv = size_v(B)

@@ -37,21 +37,21 @@ def articulated_times(A, G, C, a, b):
 
 @kernel
 def articulated_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, out, effort):
-    """One state; returns 0, or the node + 1 whose pivot vanishes: its joint moves no inertia.
+    """Evaluate one state. Returns 0, or the node + 1 with a vanishing pivot: its joint moves no inertia.
 
-    prescribed: (mask, acc), mask empty or per velocity coordinate whether acc[j:] is prescribed there. wrenches:
-    (wrench, e), those of this state from wrench[e:], empty where there are none. out[j:] takes the accelerations, and
-    with a mask effort[j:] the efforts, prescribed ones copied.
+    prescribed: (mask, acc), mask empty or per velocity coordinate whether acc[j:] is prescribed. wrenches: (wrench, e),
+    those of this state from wrench[e:], empty: none. out[j:] receives the accelerations, and with a mask effort[j:] the
+    efforts, given ones copied.
     """
-    found = articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W)
-    if found == 0:
+    singular = articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W)
+    if singular == 0:
         articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort)
-    return found
+    return singular
 
 
 @routine
 def articulated_states(B, q, v, tau, prescribed, wrench, states, W, out, effort):
-    """This many states one after another, those of mimic joints by the mass matrix; returns as `articulated_recursion`.
+    """Evaluate `states` states, with mimic joints by the mass matrix; returns as `articulated_recursion`.
     """
     nq = size_q(B)
     nv = size_v(B)
@@ -60,11 +60,11 @@ def articulated_states(B, q, v, tau, prescribed, wrench, states, W, out, effort)
     for s in range(states):
         wrenches = (wrench, 6 * node_count(B) * s)
         if shared:
-            found = shared_recursion(B, q, s * nq, v, tau, s * nv, prescribed, wrenches, W, H, out, effort)
+            singular = shared_recursion(B, q, s * nq, v, tau, s * nv, prescribed, wrenches, W, H, out, effort)
         else:
-            found = articulated_recursion(B, q, s * nq, v, tau, s * nv, prescribed, wrenches, W, out, effort)
-        if found != 0:
-            return found
+            singular = articulated_recursion(B, q, s * nq, v, tau, s * nv, prescribed, wrenches, W, out, effort)
+        if singular != 0:
+            return singular
     return 0
 
 
@@ -134,16 +134,16 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         for c in range(dof(t) - 1, -1, -1):
             if is_revolute(t):
                 r = B[o + RATIO]
-                most = r * r * (A[0] + A[3] + A[5])
+                bound = r * r * (A[0] + A[3] + A[5])
                 ua = (r * A[2], r * A[4], r * A[5])
                 ul = (r * G[6], r * G[7], r * G[8])
-                left = tau[iv] - r * N[2]
+                residual = tau[iv] - r * N[2]
                 size = r * ua[2]
             else:
                 sa, sl = column(B, o, q, iq, c)
-                most = dot(sa, sa) * (A[0] + A[3] + A[5]) + dot(sl, sl) * (C[0] + C[3] + C[5])
+                bound = dot(sa, sa) * (A[0] + A[3] + A[5]) + dot(sl, sl) * (C[0] + C[3] + C[5])
                 ua, ul = articulated_times(A, G, C, sa, sl)
-                left = tau[iv + c] - dot(sa, N) - dot(sl, F)
+                residual = tau[iv + c] - dot(sa, N) - dot(sl, F)
                 size = dot(sa, ua) + dot(sl, ul)
             d = size + B[o + ARMATURE + c]
             u = w + _U + 8 * c
@@ -151,17 +151,17 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
             put(W, u + 3, ul)
             if hybrid and mask[iv - j + c]:
                 W[u + 6] = d
-                W[u + 7] = left - tau[iv + c]
+                W[u + 7] = residual - tau[iv + c]
                 N = add(N, scale(acc[iv + c], ua))
                 F = add(F, scale(acc[iv + c], ul))
                 continue
-            if not d.real > SINGULAR * abs(most):    # what D could be at most
+            if not d.real > SINGULAR * abs(bound):    # relative to an upper bound of D
                 return i + 1
             psi = 1.0 / d
             W[u + 6] = psi
-            W[u + 7] = left
+            W[u + 7] = residual
             # Π = Î − U Ψ Uᵀ, β = B̂ + Î η + U Ψ (τ − …)
-            g = psi * left
+            g = psi * residual
             N = add(N, scale(g, ua))
             F = add(F, scale(g, ul))
             A, G, C = downdate(A, G, C, ua, ul, psi)
@@ -209,12 +209,12 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
         t = kind(B, o)
         for c in range(dof(t)):
             u = w + _U + 8 * c
-            rest = W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel)
+            residual = W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel)
             if hybrid and mask[iv - j + c]:    # Sᵀ (Î V̇ + B̂)
                 x = acc[iv + c]
-                effort[iv + c] = W[u + 6] * x - rest
+                effort[iv + c] = W[u + 6] * x - residual
             else:
-                x = W[u + 6] * rest
+                x = W[u + 6] * residual
                 if hybrid:
                     effort[iv + c] = tau[iv + c]
             out[iv + c] = x

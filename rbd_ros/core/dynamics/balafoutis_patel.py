@@ -34,9 +34,9 @@ class Partials(NamedTuple):
 
 def times(a: Array, b: Array, operation: str) -> Array:
     """Product of two arrays with the column axis last, by the product rule. operation: einsum without that axis."""
-    left, right, out = operation.replace("->", ",").split(",")
-    result = np.einsum(f"{left}z,{right}->{out}z", a, b[..., 0])
-    result[..., 1:] += np.einsum(f"{left},{right}z->{out}z", a[..., 0], b[..., 1:])
+    first, second, out = operation.replace("->", ",").split(",")
+    result = np.einsum(f"{first}z,{second}->{out}z", a, b[..., 0])
+    result[..., 1:] += np.einsum(f"{first},{second}z->{out}z", a[..., 0], b[..., 1:])
     return np.asarray(result)
 
 

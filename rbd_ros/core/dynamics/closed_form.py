@@ -214,8 +214,8 @@ def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *hi
     else:
         batch = [_terms(model, [x[i] for x in inputs.arrays], [load[i] for load in loads if load.size])
                  for i in range(inputs.batch)]
-        rest = [model.neutral(), *np.zeros((len(inputs.arrays) - 1, model.nv))]
-        shapes = _terms(model, rest, []) if not batch else ()
+        at_rest = [model.neutral(), *np.zeros((len(inputs.arrays) - 1, model.nv))]
+        shapes = _terms(model, at_rest, []) if not batch else ()
         terms = ([np.array([terms[k] for terms in batch]) for k in range(len(ClosedForm._fields))] if batch else
                  [np.empty((0, len(term), *term[0].shape)) for term in shapes])
     return ClosedForm(*inputs.finite(**dict(zip(ClosedForm._fields, terms, strict=True))))
@@ -257,8 +257,8 @@ def _terms(model: RobotModel, state: list[Array], loads: list[Array]) -> tuple[l
     mass = product(Jt, inertia, J[:count])                                               # eq. 20, 29, 40
     moving = product(Jt, inertia, J[1:])                                                 # −Jᵀ M A a J
     turning = product(Jt, transposed(b), inertia, J[:count])                             # Jᵀ bᵀ M J
-    coriolis = [left - right for left, right in zip(moving, turning, strict=True)]       # eq. 22, 31, 45
-    skew = [left + right.T for left, right in zip(coriolis, turning, strict=True)]       # eq. 54
+    coriolis = [m - t for m, t in zip(moving, turning, strict=True)]       # eq. 22, 31, 45
+    skew = [m + t.T for m, t in zip(coriolis, turning, strict=True)]       # eq. 54
     mass[0] = mass[0] + rotors
     U = [np.concatenate([se3.Ad_inv(T) for T in poses]) if n else np.zeros((0, 6))]      # eq. 26
     for k in range(count - 1):

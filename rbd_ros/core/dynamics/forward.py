@@ -22,25 +22,25 @@ from .singular import SINGULAR, SingularMassMatrix, solved, wrenches_of
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def forward_dynamics_entry(B, q, v, tau, W, out):
-    """One state, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or the
-    singular node + 1.
+    """Validate and evaluate one state. Returns 0, −1 for invalid input or a non-finite result, or the singular node
+    + 1.
     """
     if B[SHARED] > 0.0 or not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (W[:0], 0), W, out, out)
-    return found if found != 0 or all_finite(out) else -1
+    singular = articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (W[:0], 0), W, out, out)
+    return singular if singular != 0 or all_finite(out) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def forward_dynamics_batch(B, q, v, tau, wrench, states, out):
-    """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry, or
+    """Validate and evaluate `states` states, with wrenches (empty: none) in node frames. Returns as the entry, or
     INDEFINITE.
     """
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, tau, states)):
         return -1
     W = np.empty(SIZE * node_count(B))
-    found = articulated_states(B, q, v, tau, (np.empty(0, np.bool_), v), wrench, states, W, out, out)
-    return found if found != 0 or all_finite(out) else -1
+    singular = articulated_states(B, q, v, tau, (np.empty(0, np.bool_), v), wrench, states, W, out, out)
+    return singular if singular != 0 or all_finite(out) else -1
 
 
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
@@ -72,7 +72,7 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     The articulated-body algorithm (ABA; Featherstone 1983). Shapes, units, external_wrenches and friction as in
     `inverse_dynamics`. Mimic joints (projected) couple distant bodies: such models are solved through the mass matrix.
     Raises `RbdError` for wrong input, and `SingularMassMatrix`, naming joint and row, with the results of all other
-    rows. With joint_wrenches=True returns `Forward`, with what the joints carry.
+    rows. With joint_wrenches=True returns `Forward`, which includes the joint wrenches.
 
         >>> model = rbd.sample("two_link")
         >>> rbd.forward_dynamics(model, [0.3, 0.5], [0.0, 0.0], rbd.gravity_effort(model, [0.3, 0.5])).round(9)
@@ -86,21 +86,22 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     if joint_wrenches:
         a = forward_dynamics(model, q, v, tau, external_wrenches)
         return Forward(a, wrenches_of_joints(model, q, v, a, external_wrenches))
-    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
-    out = given.empty(model.nv)
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
+    out = inputs.empty(model.nv)
 
-    def one(row: int) -> Array:
-        q, v, tau = (x[row] for x in given.arrays)
+    def of_row(row: int) -> Array:
+        q, v, tau = (x[row] for x in inputs.arrays)
         return forward_dynamics(model, q, v, tau, wrenches_of(external_wrenches, row))
 
-    found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
-                                        given.count, out.reshape(-1))
-    solved(found, given, rows=(out, one), acceleration=out)
+    status = forward_dynamics_batch.call(model._block, *inputs.flat,
+                                         node_wrenches(model, external_wrenches, inputs.batch), inputs.count,
+                                         out.reshape(-1))
+    solved(status, inputs, rows=(out, of_row), acceleration=out)
     return out
 
 
-def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
-    """`M⁻¹ rest` for a symmetric positive definite matrix, `SingularMassMatrix` where it is not; or many of these."""
+def solve_mass_matrix(model: RobotModel, matrix: Array, right_side: Array) -> Array:
+    """`M⁻¹ right_side` for one or many symmetric positive definite matrices; else raises `SingularMassMatrix`."""
     try:
         pivots = np.diagonal(np.linalg.cholesky(matrix), axis1=-2, axis2=-1) ** 2
         regular = bool((pivots > SINGULAR * np.diagonal(matrix, axis1=-2, axis2=-1)).all())    # rounding leaves some
@@ -108,4 +109,4 @@ def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
         regular = False
     if not regular:
         raise SingularMassMatrix(model.name)
-    return np.asarray(np.linalg.solve(matrix, rest), dtype=np.float64)
+    return np.asarray(np.linalg.solve(matrix, right_side), dtype=np.float64)

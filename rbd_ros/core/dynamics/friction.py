@@ -5,8 +5,8 @@ With t = tanh(v / s), τ the effort of the joint without friction (what a gear c
     τ_f(v, τ) = d v + e v t + g(v) t + a t² + k |τ|_ε t,      g(v) = c + (b − c) exp(−(v / w)²)
 
 Coulomb level c, breakaway level b ≥ c near rest, Stribeck velocity w, smoothing s; half the differences by direction e
-of the viscous coefficients d ± e, and a of the Coulomb levels c ± a; share k of the load. It stands here once, as
-functions of p = (d, c, b, w, s, a, e, k), v and τ, numbers or arrays, real or complex, and as kernels of these.
+of the viscous coefficients d ± e, and a of the Coulomb levels c ± a; share k of the load. The law is implemented here
+only, as functions of p = (d, c, b, w, s, a, e, k), v and τ, numbers or arrays, real or complex, and as kernels.
 
 With friction the effort is `τ_m = τ + τ_f(v, τ)`, which grows with τ as k < 1, so that it has an inverse: with
 `y = τ_m − τ_f` of all terms but the last and `L = k t`, `τ = (y − L √(y² + ε² (1 − L²))) / (1 − L²)`.
@@ -56,8 +56,8 @@ def loaded(share, tau):
 
 def unloaded(share, y):
     """τ of y = τ + L |τ|_ε."""
-    rest = 1.0 - share * share
-    return (y - share * np.sqrt(y * y + LOAD_SMOOTHING**2 * rest)) / rest
+    complement = 1.0 - share * share
+    return (y - share * np.sqrt(y * y + LOAD_SMOOTHING**2 * complement)) / complement
 
 
 def gain(share, tau):
@@ -104,12 +104,12 @@ friction_gain, friction_load_slope = exact(gain), exact(load_slope)
 
 @dataclass(frozen=True)
 class Friction:
-    """The law above; every field a number or (n,), of as many joints or motors. Values are taken as given;
-    `joint_friction` makes that of a model's joints, which `dynamics` take as `friction=`.
+    """The law above; every field is a number or (n,), for n joints or motors. `joint_friction` returns that of a
+    model's joints, for the argument `friction=` of the functions of dynamics.
 
-    asymmetry a (N m or N) and viscous_asymmetry e (N m s/rad or N s/m): half of what the Coulomb level and the viscous
-    coefficient have more forwards than backwards, at most as large as these, so that friction does not drive. load k:
-    share of the joint's effort that is added to the Coulomb level, 0 ≤ k < 1, as in gears.
+    asymmetry a (N m or N) and viscous_asymmetry e (N m s/rad or N s/m): half the difference of Coulomb level and
+    viscous coefficient between forward and backward motion, at most as large as these, so that friction is dissipative.
+    load k: share of the joint's effort that is added to the Coulomb level, 0 ≤ k < 1, as in gears.
 
         >>> rubs = rbd.Friction(damping=0.5, coulomb=2.0)
         >>> rubs.effort(np.array([1.0, -1.0]))
@@ -131,7 +131,7 @@ class Friction:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, list | tuple):
-                with suppress(TypeError, ValueError):    # `packed` says what is no number
+                with suppress(TypeError, ValueError):    # `packed` raises the error for non-numbers
                     object.__setattr__(self, field.name, np.asarray(value, dtype=float))
         level: Any = self.breakaway    # by default as coulomb: no effect of Stribeck's
         if level is None:
@@ -147,12 +147,12 @@ class Friction:
         return bool(np.any(self.load))
 
     def level(self, v: Array) -> Array:
-        """g(v): the Coulomb friction that acts at this speed, without what depends on direction or load, N m or N."""
+        """g(v): the Coulomb friction at this speed, without the terms of direction and load, N m or N."""
         return level(self._parameters, v)    # type: ignore[no-any-return]
 
     def effort(self, v: Array, tau: ArrayLike | None = None) -> Array:
         """Effort that overcomes friction at velocities v (…, n), N m or N. tau (…, n): efforts of the joints without
-        friction; `RbdError` if the law depends on them and they are not given.
+        friction, required for load-dependent friction (else `RbdError`).
         """
         bare = effort(self._parameters, v)
         if not self.by_load:
@@ -167,10 +167,10 @@ class Friction:
 
     def remove(self, v: Array, tau: Array) -> Array:
         """Efforts without friction (…, n) of efforts with it, tau (…, n), at velocities v: the inverse of `add`."""
-        left = tau - effort(self._parameters, v)
+        net = tau - effort(self._parameters, v)
         if not self.by_load:
-            return left    # type: ignore[no-any-return]
-        return unloaded(load_share(self._parameters, v), left)    # type: ignore[no-any-return]
+            return net    # type: ignore[no-any-return]
+        return unloaded(load_share(self._parameters, v), net)    # type: ignore[no-any-return]
 
     def slope(self, v: Array, tau: ArrayLike | None = None) -> Array:
         """∂effort/∂v (…, n)."""
@@ -197,7 +197,7 @@ class Friction:
                 k * t * LOAD_SMOOTHING**2 / size**3)
 
     def without_load(self, what: str) -> Friction:
-        """The law; raises `RbdError` if it depends on the load, which `what` does not support."""
+        """The law itself; raises `RbdError` for load-dependent friction, which `what` does not support."""
         if self.by_load:
             raise RbdError(f"friction.load: {what} does not support friction that depends on the load, expected 0, got "
                            f"{shown(self.load)}")
@@ -212,12 +212,12 @@ class Friction:
     def packed(self) -> Array:
         """All fields (8, 1) or (8, n); `RbdError` for invalid numbers."""
         for field in fields(self):
-            given = getattr(self, field.name)
+            entry = getattr(self, field.name)
             try:
-                value = np.asarray(given, dtype=float)
+                value = np.asarray(entry, dtype=float)
             except (TypeError, ValueError):
                 raise RbdError(f"friction.{field.name}: expected one finite number or one per coordinate, got "
-                               f"{shown(given)}") from None
+                               f"{shown(entry)}") from None
             if value.ndim > 1 or not np.isfinite(value).all():
                 raise RbdError(f"friction.{field.name}: expected one finite number or one per coordinate, got "
                                f"{shown(value)}")
@@ -231,11 +231,11 @@ class Friction:
         except ValueError:
             raise RbdError("friction: its fields are of different lengths") from None
         damping, coulomb, breakaway, _, _, asymmetry, viscous_asymmetry, _ = all_fields
-        for name, value, most, of in (("asymmetry", asymmetry, np.minimum(coulomb, breakaway), "coulomb or breakaway"),
+        for name, value, bound, of in (("asymmetry", asymmetry, np.minimum(coulomb, breakaway), "coulomb or breakaway"),
                                       ("viscous_asymmetry", viscous_asymmetry, damping, "damping")):
-            if np.any((value != 0.0) & ~(np.abs(value) <= most)):
+            if np.any((value != 0.0) & ~(np.abs(value) <= bound)):
                 raise RbdError(f"friction.{name} must not be larger than {of}, or friction would drive: got "
-                               f"{shown(value)} with {shown(most)}")
+                               f"{shown(value)} with {shown(bound)}")
         return all_fields
 
     def by_parameters(self, v: Array, tau: ArrayLike | None = None) -> Array:
@@ -257,10 +257,10 @@ def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHIN
         >>> rbd.friction_effort(model.with_(damping=[0.5, 0.1], friction=[1.0, 0.2]), [1.0, -1.0]).round(3)
         array([ 1.5, -0.3])
     """
-    given = shaped(model, rates={"v": v})
-    effort = joint_friction(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
-    if not finite_entry.call(effort.reshape(-1)):    # which it is not either where v is not
-        given.refuse(effort=effort)
+    inputs = shaped(model, rates={"v": v})
+    effort = joint_friction(model, smoothing, breakaway, stribeck_velocity).effort(inputs.arrays[0])
+    if not finite_entry.call(effort.reshape(-1)):    # includes non-finite v
+        inputs.refuse(effort=effort)
     return effort
 
 
@@ -276,19 +276,19 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
         >>> rbd.friction_effort_derivatives(model, [1.0, 1.0], [2.0, 0.0], [0.0, 0.0])[0].round(3)
         array([1., 0.])
     """
-    given = states(model, rates={"v": v, "a": a, "jerk": jerk})
-    speed, rate, rate_dot = given.arrays
+    inputs = states(model, rates={"v": v, "a": a, "jerk": jerk})
+    speed, rate, rate_dot = inputs.arrays
     law = joint_friction(model, smoothing, breakaway, stribeck_velocity)
     slope, curvature = law.slope(speed), law.curvature(speed)
-    first, second = given.finite(first=slope * rate, second=slope * rate_dot + curvature * rate * rate)
+    first, second = inputs.finite(first=slope * rate, second=slope * rate_dot + curvature * rate * rate)
     return first, second
 
 
 def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: ArrayLike | None = None,
                    stribeck_velocity: float = STRIBECK_VELOCITY, *, asymmetry: ArrayLike = 0.0,
                    viscous_asymmetry: ArrayLike = 0.0, load: ArrayLike = 0.0) -> Friction:
-    """The law of a model's joints, with parameters as of `friction_effort` and `Friction`: what inverse, forward and
-    hybrid dynamics, constrained or not, and their derivatives take as `friction=`.
+    """The law of a model's joints, with parameters as of `friction_effort` and `Friction`, for the argument `friction=`
+    of inverse, forward and hybrid dynamics, constrained or not, and their derivatives.
 
         >>> model = rbd.sample("two_link").with_(damping=[0.5, 0.1])
         >>> rbd.inverse_dynamics(model, [0.0, 0.0], [1.0, 0.0], [0.0, 0.0], friction=rbd.joint_friction(model)).round(3)
@@ -313,17 +313,17 @@ def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: A
 
 
 def overcome(model: RobotModel, friction: Friction, v: ArrayLike, tau: Array) -> Array:
-    """Efforts tau (…, nv) with what the argument `friction=` adds at velocities v."""
-    given = shaped(model, rates={"v": v})
-    given.check_values()
-    return given.finite(effort=fitting(model, friction).add(given.arrays[0], tau))[0]
+    """Efforts tau (…, nv) plus the friction of the law at velocities v."""
+    inputs = shaped(model, rates={"v": v})
+    inputs.check_values()
+    return inputs.finite(effort=fitting(model, friction).add(inputs.arrays[0], tau))[0]
 
 
 def left_over(model: RobotModel, friction: Friction, v: ArrayLike, tau: ArrayLike) -> Array:
     """Efforts tau without friction."""
-    given = shaped(model, rates={"v": v, "tau": tau})
-    given.check_values()
-    return given.finite(tau=fitting(model, friction).remove(*given.arrays))[0]
+    inputs = shaped(model, rates={"v": v, "tau": tau})
+    inputs.check_values()
+    return inputs.finite(tau=fitting(model, friction).remove(*inputs.arrays))[0]
 
 
 def friction_slopes_at(model: RobotModel, friction: Friction, v: ArrayLike, tau: Array) -> tuple[Array, Array]:

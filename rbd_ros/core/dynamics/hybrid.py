@@ -28,8 +28,8 @@ class _Hybrid(NamedTuple):
 
 
 class Hybrid(_Hybrid, Loaded):
-    """Every coordinate's `acceleration` and `effort`, (nv,) or (N, nv) each: what was given, and what follows; and, if
-    asked for, `joint_wrenches`.
+    """`acceleration` and `effort` of every coordinate, (nv,) or (N, nv) each: the given and the computed ones; and, if
+    requested, `joint_wrenches`.
     """
 
 
@@ -40,23 +40,23 @@ def hybrid_dynamics_entry(B, q, v, a, tau, mask, W, acceleration, effort):
     if B[SHARED] > 0.0 or mask.shape[0] != size_v(B) or not (
             positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (W[:0], 0), W, acceleration, effort)
-    return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
+    singular = articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (W[:0], 0), W, acceleration, effort)
+    return singular if singular != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[::1], float64[::1])", nogil=True)
 def hybrid_dynamics_batch(B, q, v, a, tau, mask, wrench, states, acceleration, effort):
-    """This many states, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or
-    the singular node + 1, or INDEFINITE.
+    """Validate and evaluate `states` states. Returns 0, −1 for invalid input or a non-finite result, the singular node
+    + 1, or INDEFINITE.
     """
     if mask.shape[0] != size_v(B) or not (
             positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
             and rates_valid(B, tau, states)):
         return -1
     W = np.empty(SIZE * node_count(B))
-    found = articulated_states(B, q, v, tau, (mask, a), wrench, states, W, acceleration, effort)
-    return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
+    singular = articulated_states(B, q, v, tau, (mask, a), wrench, states, W, acceleration, effort)
+    return singular if singular != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
@@ -69,14 +69,14 @@ _door = door("hybrid_dynamics", Call(hybrid_dynamics_entry, "B q v a tau prescri
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                     prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None, *,
                     friction: Friction | None = None, joint_wrenches: bool | None = None) -> Hybrid:
-    """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
+    """Hybrid dynamics: accelerations of some coordinates and efforts of the others given, the rest computed; O(n).
 
-    The articulated-body algorithm (ABA) with prescribed accelerations (Featherstone's hybrid dynamics). prescribed: per
-    velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or coordinates
-    (`model.velocity_names`). Elsewhere `tau` holds and `a` is sought; what is sought may be given as anything finite.
-    All shapes (nv,) or (N, nv); external_wrenches and friction as in `inverse_dynamics`. Raises `RbdError` for wrong
-    input, and `SingularMassMatrix` where the sought accelerations are not determined, as `forward_dynamics`.
-    joint_wrenches=True adds what the joints carry to the result.
+    K Table 4: the articulated-body algorithm (ABA) with prescribed accelerations (Featherstone's hybrid dynamics).
+    prescribed: mask (nv,) bool of the velocity coordinates with given `a` and unknown `tau`, or names of joints or
+    coordinates (`model.velocity_names`). For the others `tau` is given and `a` unknown; entries of unknowns are
+    ignored, but must be finite. All shapes (nv,) or (N, nv); external_wrenches and friction as in `inverse_dynamics`.
+    Raises `RbdError` for wrong input, and `SingularMassMatrix`, as `forward_dynamics`, if the unknown accelerations are
+    not determined. joint_wrenches=True adds the joint wrenches to the result.
 
         >>> model = rbd.sample("two_link")
         >>> found = rbd.hybrid_dynamics(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 2.0], ["shoulder"])
@@ -101,17 +101,17 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         result._carrying(wrenches_of_joints(model, q, v, result.acceleration, external_wrenches))
         return result
     mask = prescribed_mask(model, prescribed)
-    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
-    result = Hybrid(given.empty(model.nv), given.empty(model.nv))
+    inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
+    result = Hybrid(inputs.empty(model.nv), inputs.empty(model.nv))
 
-    def one(row: int) -> Hybrid:
-        q, v, a, tau = (x[row] for x in given.arrays)
+    def of_row(row: int) -> Hybrid:
+        q, v, a, tau = (x[row] for x in inputs.arrays)
         return hybrid_dynamics(model, q, v, a, tau, mask, wrenches_of(external_wrenches, row))
 
-    refused = hybrid_dynamics_batch.call(
-        model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
+    status = hybrid_dynamics_batch.call(
+        model._block, *inputs.flat, mask, node_wrenches(model, external_wrenches, inputs.batch), inputs.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
-    solved(refused, given, rows=(result, one), **result._asdict())
+    solved(status, inputs, rows=(result, of_row), **result._asdict())
     return result
 
 

@@ -131,8 +131,8 @@ def momentum_entry(B, q, v, W, momentum, rate):
     if not (positions_valid(B, q, states) and rates_valid(B, v, states)):
         return False
     for s in range(states):
-        at = slice(s * nv, s * nv + nv)
-        momentum_recursion(B, q[s * nq:s * nq + nq], v[at], W[:0], W, True, momentum[at], rate[at])
+        rows = slice(s * nv, s * nv + nv)
+        momentum_recursion(B, q[s * nq:s * nq + nq], v[rows], W[:0], W, True, momentum[rows], rate[rows])
     return all_finite(momentum) and all_finite(rate)
 
 
@@ -160,8 +160,8 @@ def generalized_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Gener
         >>> rbd.generalized_momentum(model, [0.0, 0.0], [1.0, 0.0]).momentum.round(3)
         array([0.667, 0.208])
     """
-    if (found := _door(model, q, v)) is not None:
-        return found    # type: ignore[no-any-return]
+    if (result := _door(model, q, v)) is not None:
+        return result    # type: ignore[no-any-return]
     inputs = shaped(model, positions={"q": q}, rates={"v": v})
     momentum, rate = inputs.empty(model.nv), inputs.empty(model.nv)
     if not momentum_entry.call(model._block, *inputs.flat, model._work, momentum.reshape(-1), rate.reshape(-1)):

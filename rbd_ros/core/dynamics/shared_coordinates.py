@@ -1,7 +1,7 @@
 """Forward and hybrid dynamics of trees whose bodies share coordinates (mimic joints), by the mass matrix: K eq. 33, 34.
 
-Such joints couple distant bodies, which a recursion over the tree cannot see. q = G q_r + offset stands in the packed
-model: RNEA and CRBA give Gᵀ of efforts and Gᵀ M G.
+Such joints couple distant bodies, which a recursion over the tree cannot represent. The packed model contains
+q = G q_r + offset: RNEA and CRBA give Gᵀ of efforts and Gᵀ M G.
 """
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ def shared_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, H, out, effort
     nv = size_v(B)
     z = zero(B, v, j)
     hybrid = mask.shape[0] > 0
-    rest = H[nv * nv:]
+    residual = H[nv * nv:]
     for i in range(nv):
         out[j + i] = acc[j + i] if hybrid and mask[i] else z
-    inverse_dynamics_recursion(B, q, k, v[j:], out[j:], 0, wrench, e, W, rest)
+    inverse_dynamics_recursion(B, q, k, v[j:], out[j:], 0, wrench, e, W, residual)
     mass_matrix_recursion(B, q, k, W, H, 0)
     for i in range(nv):
-        if hybrid and mask[i]:    # out of the lower triangle, which alone is factorised
-            effort[j + i] = rest[i]
-            rest[i] = z
+        if hybrid and mask[i]:    # removed from the lower triangle, the only part that is factorised
+            effort[j + i] = residual[i]
+            residual[i] = z
             for c in range(nv):
                 H[max(i, c) * nv + min(i, c)] = z
             H[i * nv + i] = z + 1.0
         else:
-            rest[i] = tau[j + i] - rest[i]
-    if not cholesky_solve(H, nv, rest):
+            residual[i] = tau[j + i] - residual[i]
+    if not cholesky_solve(H, nv, residual):
         return INDEFINITE
     for i in range(nv):
-        out[j + i] += rest[i]
+        out[j + i] += residual[i]
         if hybrid and mask[i]:
             for c in range(nv):
-                effort[j + i] += H[min(i, c) * nv + max(i, c)] * rest[c]
+                effort[j + i] += H[min(i, c) * nv + max(i, c)] * residual[c]
         elif hybrid:
             effort[j + i] = tau[j + i]
     return 0
@@ -51,7 +51,7 @@ def shared_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, H, out, effort
 
 @routine
 def cholesky_solve(H, n, b):
-    """b := H⁻¹ b for symmetric positive definite H (row by row), which becomes its factor; False where it is not."""
+    """b := H⁻¹ b for symmetric positive definite H (row-major), replaced by its factor; False if not definite."""
     for i in range(n):
         least = SINGULAR * H[i * n + i]
         for j in range(i + 1):

@@ -12,16 +12,16 @@ from ..model.block import IV, node
 from ..model.inertia import Array
 from ..model.state import Model, States
 
-SINGULAR = 1e-14   # of pivots, as a share of what they could be at most
+SINGULAR = 1e-14   # smallest pivot relative to its upper bound
 INDEFINITE = -2    # of kernels that solve with the whole mass matrix
 
 
 class SingularMassMatrix(RbdError):
     """The mass matrix is singular: no accelerations follow from the efforts.
 
-    `joint`: which moves no inertia; None where it takes several. Of a batch, else None: `row`, the first such state;
-    `rows` (k,), all states without a result; `result`, what the function would have returned (of `Forward` its
-    accelerations, of `…_directional` what it is without `bodies`), NaN in those rows and right in all others.
+    `joint`: the joint that moves no inertia; None if the matrix is singular by several. Of a batch, else None: `row`,
+    the first such state; `rows` (k,), all states without a result; `result`, that of the function (of `Forward` its
+    accelerations, of `…_directional` that without `bodies`), NaN in those rows and valid in all others.
     """
 
     def __init__(self, model: str, joint: str | None = None, row: int | None = None,
@@ -55,40 +55,40 @@ def singular_coordinate(model: Model, index: int) -> SingularMassMatrix:
     return SingularMassMatrix(model.name, name)
 
 
-def solved(found: int, given: States, error: Callable[[Model, int], SingularMassMatrix] | None = None,
+def solved(status: int, inputs: States, error: Callable[[Model, int], SingularMassMatrix] | None = None,
            rows: tuple[Any, Callable[[int], Any]] | None = None, **results: Array) -> None:
-    """Raise `RbdError` unless the kernel returned 0: the singular node + 1, `INDEFINITE`, or −1 for invalid input.
+    """Raise `RbdError` unless the kernel's status is 0: the singular node + 1, `INDEFINITE`, or −1 for invalid input.
 
-    rows: the result, and what gives that of one row, for `by_rows`.
+    rows: the result, and a function for that of one row, for `by_rows`.
     """
-    if found > 0 or found == INDEFINITE:
-        if rows is not None and given.batch is not None:
-            by_rows(given, *rows)
-        raise given.beyond_numbers() or (SingularMassMatrix(given.model.name) if found == INDEFINITE else
-                                         (error or singular)(given.model, found - 1))
-    if found < 0:
-        given.refuse(**results)
+    if status > 0 or status == INDEFINITE:
+        if rows is not None and inputs.batch is not None:
+            by_rows(inputs, *rows)
+        raise inputs.beyond_numbers() or (SingularMassMatrix(inputs.model.name) if status == INDEFINITE else
+                                         (error or singular)(inputs.model, status - 1))
+    if status < 0:
+        inputs.refuse(**results)
 
 
-def by_rows(given: States, result: Any, one: Callable[[int], Any]) -> None:
+def by_rows(inputs: States, result: Any, of_row: Callable[[int], Any]) -> None:
     """Raise `SingularMassMatrix` for the singular rows of a batch, and fill all other rows of the result.
 
-    one(row): the result of that state alone, or its error.
+    of_row(row): returns the result of that state, or raises its error.
     """
     first: SingularMassMatrix | None = None
     number = 0
     without = []
     parts = _parts(result)
-    for row in range(given.count):
+    for row in range(inputs.count):
         try:
-            found = _parts(one(row))
-        except (SingularMassMatrix, BeyondNumbers) as error:    # of the latter the batch has its own, if it is alone
+            row_result = _parts(of_row(row))
+        except (SingularMassMatrix, BeyondNumbers) as error:    # if only `BeyondNumbers`, the caller raises its own
             if first is None and isinstance(error, SingularMassMatrix):
                 first = error
                 number = row
             without.append(row)
-            found = (np.nan,) * len(parts)
-        for part, x in zip(parts, found, strict=True):
+            row_result = (np.nan,) * len(parts)
+        for part, x in zip(parts, row_result, strict=True):
             part[row] = x
     if first is not None:
         raise SingularMassMatrix(first.model, first.joint, number, np.array(without, dtype=np.intp), result) from None

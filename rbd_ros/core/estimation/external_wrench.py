@@ -1,7 +1,7 @@
 """The external wrench on a body from external joint efforts: `Jᵀ w = τ_ext` by weighted least squares.
 
-Joints beyond the touched body feel nothing, so the last joint that feels something names it (Haddadin, De Luca,
-Albu-Schäffer 2017).
+A contact has no effect on joints beyond the touched body, so the last joint with a significant effort identifies it
+(Haddadin, De Luca, Albu-Schäffer 2017).
 """
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ..model.state import states
 
 FRAMES = ("body", "world", "aligned")
 LENGTH = 0.1       # m: moments count as forces at this arm
-WEAKEST = 1e-3     # singular value, relative to the largest, below which a direction is not seen
-HIDDEN = 1e-6      # part of a component in hidden directions that is not rounding
+WEAKEST = 1e-3     # singular value, relative to the largest, below which a direction is unobservable
+HIDDEN = 1e-6      # smallest part of a component in unobservable directions that is not rounding
 
 
 @dataclass(frozen=True, eq=False)
 class ExternalWrench:
-    """wrench (6,) or (N, 6): on the body, moment first, N m and N; zero along directions that the pose does not show.
-    covariance (6, 6): infinite in the diagonal of components with a part in such a direction. unseen (6, 6): the
-    projection onto these directions, zero if there are none. residual (nv,): of the efforts, that no wrench on this
-    body explains. A batch adds a leading axis.
+    """wrench (6,) or (N, 6): on the body, moment first, N m and N; zero along directions unobservable in this pose.
+    covariance (6, 6): infinite on the diagonal for components with a part in such a direction. unseen (6, 6): the
+    projection onto these directions, zero if there are none. residual (nv,): efforts that no wrench on this body
+    explains. A batch adds a leading axis.
     """
 
     wrench: Array
@@ -39,7 +39,7 @@ class ExternalWrench:
     @property
     def line_of_action(self) -> tuple[Array, Array]:
         """Per state the point (3,) nearest to the frame's origin and the direction (3,) of the line along which a pure
-        force has this wrench; NaN if there is no force, or not all of the wrench is seen.
+        force has this wrench; NaN without a force, or if a part of the wrench is unobservable.
         """
         moment, force = self.wrench[..., :3], self.wrench[..., 3:]
         size = np.hypot.reduce(force, axis=-1, keepdims=True)    # which does not overflow
@@ -50,7 +50,7 @@ class ExternalWrench:
 
 def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: str, *, frame: str = "body",
                     point: ArrayLike | None = None, covariance: ArrayLike | None = None) -> ExternalWrench:
-    """The wrench on `body` that explains external joint efforts (nv,) or (N, nv) best: see `ExternalWrench`.
+    """The wrench on `body` that best explains external joint efforts (nv,) or (N, nv): see `ExternalWrench`.
 
     effort: as of `MomentumObserver`. frame: axes and origin as of `jacobian`: "body", "world" or "aligned" (origin of
     the body, axes of the world). point (3,) in the body's frame, m: a contact without moment about this point: three
@@ -68,7 +68,7 @@ def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: st
         raise unknown_name("frame", frame, FRAMES)
     if point is not None and frame != "body":
         raise RbdError('point: only with frame "body", in which it is given')
-    root, given = _whitening(covariance, model.nv)
+    root, has_covariance = _whitening(covariance, model.nv)
     if point is None:
         basis = np.diag([LENGTH] * 3 + [1.0] * 3)
     else:
@@ -76,7 +76,7 @@ def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: st
         basis = np.concatenate([[[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]], np.eye(3)])
     J = jacobian(model, inputs.arrays[0], body, frame)
     with np.errstate(over="ignore", invalid="ignore"):    # results that are not finite are refused
-        parts = [_solved(A.T, tau, basis, root, given) for A, tau in zip(
+        parts = [_solved(A.T, tau, basis, root, has_covariance) for A, tau in zip(
             J.reshape(-1, 6, model.nv), inputs.arrays[1].reshape(-1, model.nv), strict=True)]
         variances = np.array([part[3] @ part[3] for part in parts])
     batch = () if inputs.batch is None else (inputs.batch,)
@@ -87,30 +87,31 @@ def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: st
     return ExternalWrench(wrench, covariance, unseen, residual)
 
 
-def _solved(A: Array, effort: Array, basis: Array, root: Array, given: bool) -> tuple[Array, Array, Array, Array]:
-    """Wrench, covariance, projection onto hidden directions and residual of `A w = effort`, with w in the range of
-    `basis`, whose columns are of comparable size, and rows weighted by `root`.
+def _solved(A: Array, effort: Array, basis: Array, root: Array, scaled: bool) -> tuple[Array, Array, Array, Array]:
+    """Wrench, covariance, projection onto unobservable directions and residual of `A w = effort`, with w in the range
+    of `basis`, whose columns are of comparable size, and rows weighted by `root`; scaled: whether `root` is in units of
+    the noise, which is otherwise estimated from the residual.
     """
     U, sizes, V = np.linalg.svd(root @ A @ basis)
     count = int(np.sum(sizes > WEAKEST * sizes.max(initial=0.0))) if sizes.any() else 0
     half = basis @ V[:count].T / sizes[:count]
     wrench = half @ (U[:, :count].T @ (root @ effort))
     residual, covariance = effort - A @ wrench, half @ half.T
-    if not given:
+    if not scaled:
         spare = len(effort) - count
         covariance = covariance * (float(residual @ residual) / spare if spare > 0 else np.nan)
     Q, _ = np.linalg.qr(basis @ V[count:].T)
-    lost = np.abs(Q).max(axis=1, initial=0.0) > HIDDEN
-    covariance[lost, :] = covariance[:, lost] = 0.0
-    covariance[lost, lost] = np.inf
+    hidden = np.abs(Q).max(axis=1, initial=0.0) > HIDDEN
+    covariance[hidden, :] = covariance[:, hidden] = 0.0
+    covariance[hidden, hidden] = np.inf
     return wrench, covariance, Q @ Q.T, residual
 
 
 def touched_body(model: RobotModel, effort: ArrayLike, threshold: ArrayLike,
                  uncertainty: ArrayLike = 0.0) -> str | None:
-    """The body beyond the last joint whose external effort exceeds its threshold: what the world touches, or a body
-    beyond it whose joint feels nothing of the contact; None if no effort does. effort, threshold (nv,). uncertainty
-    (nv,): `MomentumObserver.friction_uncertainty`, independent of what the threshold is for: their squares are added.
+    """The body moved by the last joint whose external effort exceeds its threshold; None if no effort does. The contact
+    is on this body, or on a body beyond it whose joint the contact does not load. effort, threshold (nv,). uncertainty
+    (nv,): `MomentumObserver.friction_uncertainty`, independent of the threshold, so that their squares are added.
 
         >>> rbd.touched_body(rbd.sample("iiwa"), [5.0, 3.0, 0.0, 4.0, 0.1, 0.0, 0.0], 1.0)
         'link_4'
@@ -121,8 +122,8 @@ def touched_body(model: RobotModel, effort: ArrayLike, threshold: ArrayLike,
     except (TypeError, ValueError):
         raise RbdError(f"threshold, uncertainty: expected a number or {model.nv} each, got {shown(threshold)}, "
                        f"{shown(uncertainty)}") from None
-    found, level, more = states(model, rates={"effort": effort, **limits}).arrays
-    above = np.abs(found) > np.hypot(level, more)
+    external, limit, friction = states(model, rates={"effort": effort, **limits}).arrays
+    above = np.abs(external) > np.hypot(limit, friction)
     for joint in reversed(model.joints):
         if above[joint.idx_v:joint.idx_v + joint.nv].any():
             return joint.child
@@ -134,8 +135,8 @@ def _whitening(covariance: Any, nv: int) -> tuple[Array, bool]:
     if covariance is None:
         return np.eye(nv), False
     try:
-        given = np.asarray(covariance, dtype=np.float64)
-        matrix = np.diag(given) if given.ndim == 1 else given
+        values = np.asarray(covariance, dtype=np.float64)
+        matrix = np.diag(values) if values.ndim == 1 else values
         if matrix.shape == (nv, nv) and np.isfinite(matrix).all() and np.array_equal(matrix, matrix.T):
             return np.linalg.inv(np.linalg.cholesky(matrix)), True
     except (TypeError, ValueError, np.linalg.LinAlgError):

@@ -1,12 +1,12 @@
 """External efforts from the generalized momentum (De Luca and Mattone 2003; Haddadin, De Luca, Albu-Schäffer 2017).
 
 `ṗ = τ + τ_ext + C̄ᵀ v − g` with p = M v gives the mean external effort of a step from the change of p. The residual r is
-that mean through the filter K/(s + K), integrated exactly: for external efforts that are constant within each step
-nothing is lost at any K h, and behind a ramp it stays by K h²/12 times its slope less than the filter does. The rate
-of p is integrated by Simpson's rule; the state in the middle of a step is that of a constant acceleration.
+that mean through the filter K/(s + K), integrated exactly: without error at any K h for external efforts that are
+constant within each step, and for a ramp with a lag smaller than the filter's by K h²/12 times its slope. The rate of p
+is integrated by Simpson's rule; the state in the middle of a step is that of a constant acceleration.
 
-Coulomb friction g of a joint that sticks may be anything from −g to g, where the law has `g tanh(v/s)`. What it leaves
-open, `g (1 − tanh²(v/s))`, through the same filter, is about the most that sticking adds to the residual.
+Coulomb friction of a sticking joint can be anything from −g to g, where the law has `g tanh(v/s)`. The undetermined
+part, `g (1 − tanh²(v/s))`, through the same filter, approximately bounds the contribution of sticking to the residual.
 """
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from ..model.scalars import positive
 from ..model.state import not_a_model, shaped
 
 LAW = len(fields(Friction))
-LONGEST = 1.0    # s: longer steps are gaps, after which nothing is known
-# rows of an observer's memory: the last state's, r, and how much of r friction near rest may be
+LONGEST = 1.0    # s: longer steps are gaps, which require a reset
+# rows of an observer's memory: those of the last state, r, and the uncertainty of r by friction near rest
 MOMENTUM, RATE, VELOCITY, RESIDUAL, UNCERTAINTY, ROWS = range(6)
 # rows of its scratch
 (MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, NEW_RESIDUAL, NEW_UNCERTAINTY, STEP,
@@ -44,10 +44,10 @@ MOMENTUM, RATE, VELOCITY, RESIDUAL, UNCERTAINTY, ROWS = range(6)
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
              "float64[::1], float64[:, ::1], float64, float64[::1], float64[:, ::1], float64[::1], float64[:, ::1])")
 def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, scratch):
-    """One step of h (s), zero for the first state, from positions last (nq,) and memory (ROWS, nv), which become those
-    of q, v; with mean efforts tau of the step. law (8, nv): of friction at the speed in the middle of the step; (8, 0)
-    without. rotors (nv,): momentum of rotors beyond that of v.
-    middle (nq,), scratch (SCRATCH, nv). False, and memory is unchanged, if an input is invalid or a result not finite.
+    """One step of h (s), zero for the first state: updates positions last (nq,) and memory (ROWS, nv) to those of q, v;
+    with mean efforts tau of the step. law (8, nv): of friction at the speed in the middle of the step; (8, 0) without.
+    rotors (nv,): momentum of rotors in addition to that of v. middle (nq,), scratch (SCRATCH, nv). Returns False, with
+    memory unchanged, for invalid input or a non-finite result.
     """
     if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1) and all_finite(rotors)):
         return False
@@ -88,11 +88,11 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
 
 
 class MomentumObserver:
-    """External joint efforts of a robot that moves, from positions, velocities and its own efforts.
+    """External joint efforts of a moving robot, from positions, velocities and motor efforts.
 
-    gain: K of the filter K/(s + K) through which external efforts are seen, 1/s, a number or (nv,); 25 to 100 at 1 kHz.
-    friction: `Friction` of the joints, or None. Any joint kinds, a floating base and mimic joints; of elastic joints
-    `tau` is the torque of the springs and the model's `armature` zero, or `motor_velocity` is given.
+    gain: K of the filter K/(s + K) from external efforts to their estimate, 1/s, a number or (nv,); 25 to 100 at 1 kHz.
+    friction: `Friction` of the joints, or None. Any joint kinds, a floating base and mimic joints. With elastic joints,
+    either `tau` is the torque of the springs and the model's `armature` zero, or `motor_velocity` is given.
 
         >>> model = rbd.sample("two_link")
         >>> observer, q, v = rbd.MomentumObserver(model, gain=50.0), np.array([0.3, 0.5]), np.zeros(2)
@@ -128,30 +128,29 @@ class MomentumObserver:
 
     @property
     def friction_uncertainty(self) -> Array:
-        """How much of the last estimate friction of joints near rest may be (nv,), N m or N; zero for joints in motion,
-        and without a law of friction.
+        """Uncertainty of the last estimate by friction of joints near rest (nv,), N m or N; zero for joints in motion,
+        and without friction law.
         """
         return self._memory[UNCERTAINTY].copy()
 
     def reset(self, q: ArrayLike, v: ArrayLike, *, motor_velocity: ArrayLike | None = None) -> None:
-        """Forget the past: the next step begins at this state, with an estimate of zero."""
+        """Restart from this state, with an estimate of zero."""
         self._step(0.0, q, v, self._zeros, motor_velocity)
         self._started = True
 
     def update(self, dt: float, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *,
                motor_velocity: ArrayLike | None = None) -> Array:
-        """The external effort (nv,) after a step of dt (s) that ends at q, v: efforts that the world applies.
+        """The external effort (nv,), applied by the environment, after a step of dt (s) that ends at q, v.
 
-        tau (nv,): mean effort of the motors over the step, with friction: the command that was held, or the mean of
-        what was measured at both ends; after saturation. motor_velocity (nv,): of elastic joints, whose `armature` in
-        the model is that of the motors, before the springs; tau is then that of the motors. The first call only takes
-        the state. Raises `RbdError`, and keeps everything as it was, for invalid numbers and for a dt above 1 s: after
-        a gap, `reset`.
+        tau (nv,): mean effort of the motors over the step, with friction, after saturation: the held command, or the
+        mean of the measurements at both ends. motor_velocity (nv,): of elastic joints, whose `armature` in the model is
+        that of the motors; tau is then the effort of the motors. The first call only sets the state. Raises `RbdError`,
+        without change of state, for invalid numbers and for a dt above 1 s: after a gap, call `reset`.
         """
         step = dt if type(dt) is float and 0.0 < dt <= LONGEST else positive(dt, "dt", "time")
         if step > LONGEST:
-            raise RbdError(f"dt: expected at most {LONGEST:g} s, got {step:g}: after a gap the efforts in between are "
-                           "unknown; reset the observer")
+            raise RbdError(f"dt: expected at most {LONGEST:g} s, got {step:g}: the efforts within a gap are unknown; "
+                           "reset the observer")
         if not self._started:
             self.reset(q, v, motor_velocity=motor_velocity)
             return self.external_effort
@@ -165,7 +164,7 @@ class MomentumObserver:
         inputs = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau} | (
             {} if motor_velocity is None else {"motor_velocity": motor_velocity}))
         if inputs.batch is not None:
-            raise RbdError("the observer takes one state: arrays of one dimension")
+            raise RbdError("the observer takes one state: expected one-dimensional arrays")
         rotors = self._zeros
         if motor_velocity is not None:
             inputs.check_values()

@@ -1,8 +1,8 @@
 """Thresholds of external efforts from motions without contact, for a rate of false alarms.
 
-What counts is the largest residual in a window, not a single sample: maxima of windows follow Gumbel's law, whose tail
-gives the threshold that is passed as often as is allowed (Gumbel 1958). What friction near rest may be is taken
-off: it counts while it lasts (`touched_body`), so that thresholds are as low as joints in motion allow.
+The maxima of the residual in windows follow Gumbel's distribution, whose tail gives the threshold with the permitted
+rate of exceedance (Gumbel 1958). The uncertainty of friction near rest is subtracted here and added while it lasts
+(`touched_body`), so that thresholds are as low as joints in motion allow.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..model.scalars import positive
 from .momentum_observer import MomentumObserver
 
 WINDOW = 0.5          # s
-SETTLING = 5.0        # time constants of the observer after a gap that do not count
+SETTLING = 5.0        # time constants of the observer after a gap that are excluded
 FEWEST = 40           # windows
 EULER = 0.5772156649015329
 
@@ -32,8 +32,8 @@ EULER = 0.5772156649015329
 class ContactThresholds:
     """threshold (nv,), N m or N, for `touched_body` with `MomentumObserver.friction_uncertainty`; largest (nv,): of the
     residual in the recordings, less this uncertainty; covariance (nv, nv): of the residual, for `external_wrench`;
-    speed (nv,): the largest of the recordings, rad/s or m/s, above which nothing was shown; seconds: of the recordings;
-    gain: of the observer, 1/s.
+    speed (nv,): largest recorded speed, rad/s or m/s, beyond which thresholds are not validated; seconds: duration of
+    the recordings; gain: of the observer, 1/s.
     """
 
     threshold: Array
@@ -44,7 +44,7 @@ class ContactThresholds:
     gain: float
 
     def delay(self, effort: ArrayLike) -> Array:
-        """Seconds until steady external efforts (…, nv) pass the thresholds; infinite for those that do not."""
+        """Time (s) until constant external efforts (…, nv) exceed the thresholds; infinite for smaller efforts."""
         size = np.abs(np.asarray(effort, dtype=np.float64))
         passed = size > self.threshold
         share = np.where(passed, self.threshold / np.where(passed, size, 1.0), 0.0)
@@ -55,9 +55,9 @@ def contact_thresholds(model: RobotModel, recordings: Recording | Sequence[Recor
                        friction: Friction | None = None, alarms_per_hour: float = 0.1) -> ContactThresholds:
     """Thresholds for `MomentumObserver` and node `observer` from recordings of motions without contact.
 
-    recordings: with efforts in N m or N, at the rate of the control loop; the more, and the more like the work, the
-    better: thresholds hold for speeds and motions like these. gain, friction: of the observer. alarms_per_hour: of all
-    joints together. Raises `RbdError` for recordings that are too short.
+    recordings: with efforts in N m or N, at the rate of the control loop, long and representative of the task, because
+    thresholds hold for similar speeds and motions only. gain, friction: of the observer. alarms_per_hour: of all joints
+    together. Raises `RbdError` for recordings that are too short.
 
         >>> model, t = rbd.sample("two_link"), np.arange(0.0, 40.0, 0.01)
         >>> q = np.stack([np.sin(t), np.cos(2.0 * t)], axis=1)
@@ -68,22 +68,22 @@ def contact_thresholds(model: RobotModel, recordings: Recording | Sequence[Recor
         True
     """
     rate = positive(alarms_per_hour, "alarms_per_hour", "rate")
-    each = list(recordings) if isinstance(recordings, Sequence) else [recordings]
-    if not each or not all(isinstance(recording, Recording) for recording in each):
+    several = list(recordings) if isinstance(recordings, Sequence) else [recordings]
+    if not several or not all(isinstance(recording, Recording) for recording in several):
         raise RbdError(f"recordings: expected rbd.Recording, or several, got {shown(recordings)}")
-    stretches = [stretch for recording in each
+    stretches = [stretch for recording in several
                  for stretch in _residuals(model, recording, positive(gain, "gain", "rate"), friction)]
     windows = [part for stretch in stretches for part in _windows(stretch)]
     if len(windows) < FEWEST:
         raise RbdError(f"recordings: {len(windows) * WINDOW:g} s of motion without gaps, expected at least "
                        f"{FEWEST * WINDOW:g} s")
-    beyond = np.sqrt([np.maximum(part.residual**2 - part.uncertainty**2, 0.0).max(axis=0) for part in windows])
-    whole = np.array([np.abs(part.residual).max(axis=0) for part in windows])
+    excess = np.sqrt([np.maximum(part.residual**2 - part.uncertainty**2, 0.0).max(axis=0) for part in windows])
+    plain = np.array([np.abs(part.residual).max(axis=0) for part in windows])
     allowed = min(rate * WINDOW / 3600.0 / model.nv, 0.5)    # share of the windows of a joint with an alarm
     level, largest = np.zeros((2, model.nv))
     for j in range(model.nv):
-        moving = beyond[:, j] > 0.0    # a joint that sticks all the time shows nothing but friction
-        maxima = beyond[moving, j] if moving.sum() >= FEWEST else whole[:, j]
+        moving = excess[:, j] > 0.0    # the residual of a joint that always sticks is friction only
+        maxima = excess[moving, j] if moving.sum() >= FEWEST else plain[:, j]
         scale = np.std(maxima) * np.sqrt(6.0) / np.pi
         level[j] = np.mean(maxima) - EULER * scale - scale * np.log(-np.log1p(-allowed))
         largest[j] = maxima.max()
@@ -94,7 +94,7 @@ def contact_thresholds(model: RobotModel, recordings: Recording | Sequence[Recor
 
 
 class _Stretch(NamedTuple):
-    """Times (N,) of a recording without gaps; residual, what of it friction near rest may be, velocities (N, nv)."""
+    """Times (N,) of a recording without gaps; residual, its uncertainty by friction near rest, velocities (N, nv)."""
 
     t: Array
     residual: Array
@@ -103,16 +103,16 @@ class _Stretch(NamedTuple):
 
 
 def _windows(stretch: _Stretch) -> list[_Stretch]:
-    """Its whole windows."""
+    """The complete windows of a stretch."""
     window = np.floor((stretch.t - stretch.t[0]) / WINDOW).astype(int)
     return [_Stretch(*(x[window == k] for x in stretch)) for k in range(window[-1])]
 
 
 def _residuals(model: RobotModel, recording: Recording, gain: float, friction: Friction | None) -> list[_Stretch]:
-    """Of each stretch without gaps, settled."""
+    """Residuals of each stretch without gaps, after the observer has settled."""
     clean, _, parts, _ = stretches(model, recording)
     observer = MomentumObserver(model, gain, friction)
-    found: list[_Stretch] = []
+    settled_stretches: list[_Stretch] = []
     for part in parts:
         t, q, tau = clean.t[part], clean.q[part], clean.tau[part]
         v = np.gradient(q, t, axis=0) if clean.v is None else clean.v[part]
@@ -123,5 +123,5 @@ def _residuals(model: RobotModel, recording: Recording, gain: float, friction: F
             uncertainty[i] = observer.friction_uncertainty
         settled = t - t[0] >= SETTLING / gain
         if settled.sum() > 1:
-            found.append(_Stretch(t[settled], residual[settled], uncertainty[settled], v[settled]))
-    return found
+            settled_stretches.append(_Stretch(t[settled], residual[settled], uncertainty[settled], v[settled]))
+    return settled_stretches

@@ -73,7 +73,7 @@ def base_parameters(model: RobotModel, *, constraints: ConstraintSet | None = No
               *(["viscous", "coulomb", "offset"] if friction else [])]
     if not model.nv:
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
-    chosen = np.concatenate([np.arange(len(parameter_names(model)))[columns_of(model, what)] for what in kinds])
+    chosen = np.concatenate([np.arange(len(parameter_names(model)))[columns_of(model, kind)] for kind in kinds])
     return structural_base(model, chosen, constraints)
 
 

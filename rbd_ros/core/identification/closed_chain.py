@@ -5,7 +5,7 @@ Tᵀ τ`: as many rows as the mechanism has degrees of freedom, each of one join
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,11 +74,11 @@ def closed_chain(model: RobotModel, constraints: ConstraintSet,
     return chain, complete
 
 
-def with_motors(whole: Recording, motors: Index) -> Recording:
+def with_motors(complete: Recording, motors: Index) -> Recording:
     """The recording with efforts of these coordinates only."""
-    tau = np.zeros_like(whole.tau)
-    tau[:, motors] = whole.tau[:, motors]
-    return Recording(whole.t, whole.q, whole.v, whole.a, tau=tau, joints=whole.joints, source=whole.source)
+    tau = np.zeros_like(complete.tau)
+    tau[:, motors] = complete.tau[:, motors]
+    return replace(complete, tau=tau)
 
 
 def completed(model: RobotModel, constraints: ConstraintSet, recording: Recording) -> Recording:

@@ -47,27 +47,27 @@ def consistent_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float) 
     pull = np.concatenate([np.zeros(bodies), prior / unknown.scalar_spread**2])
     start = np.concatenate([np.tile(IDENTITY, len(unknown.bodies)), unknown.start])
     lower = np.concatenate([np.full(bodies, -np.inf), unknown.lower])
-    least = prior / unknown.spread**2
+    smallest_gamma = prior / unknown.spread**2
     fixed = R.T @ R + np.diag(pull)
     y = np.maximum(start, lower)
 
     def evaluate(y: Array, gamma: float) -> tuple[float, Array, Array]:
-        r, off = R @ y - z, y - start
-        cost, gradient, hessian = 0.5 * float(r @ r + pull @ off**2), R.T @ r + pull * off, fixed.copy()
+        r, dy = R @ y - z, y - start
+        cost, gradient, hessian = 0.5 * float(r @ r + pull @ dy**2), R.T @ r + pull * dy, fixed.copy()
         for k in range(0, bodies, SIZE):
             part = slice(k, k + SIZE)
-            more, slope, curvature = divergence(y[part])
-            cost += gamma * more
+            value, slope, curvature = divergence(y[part])
+            cost += gamma * value
             gradient[part] += gamma * slope
             hessian[part, part] += gamma * curvature
         return cost, gradient, hessian
 
-    gamma = max(least, evaluate(y, 0.0)[0])    # large at first: near the boundary steps are short
+    gamma = max(smallest_gamma, evaluate(y, 0.0)[0])    # large at first: near the boundary steps are short
     while True:
         y, ended = _descended(evaluate, y, lower, gamma)
-        if gamma <= least or not bodies:
+        if gamma <= smallest_gamma or not bodies:
             break
-        gamma = max(least, LESS * gamma)
+        gamma = max(smallest_gamma, LESS * gamma)
     theta: Array = unknown.matrix @ y
     if not (ended and np.isfinite(theta).all()):
         raise RbdError("the consistent fit did not converge: is the recording of this robot?")
@@ -87,7 +87,7 @@ def _descended(evaluate: Callable[[Array, float], tuple[float, Array, Array]], y
             return y, True
         share = 1.0
         while share > SHORTEST:
-            trial = np.maximum(y + share * step, lower)    # which is rounding
+            trial = np.maximum(y + share * step, lower)    # clips rounding errors only
             values = evaluate(trial, gamma)
             if values[0] < cost + 1e-4 * share * slope:
                 break

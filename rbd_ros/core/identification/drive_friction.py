@@ -1,15 +1,16 @@
-"""Friction by direction and by load: further terms per joint, each taken in where motion not fitted shows it.
+"""Friction by direction and by load: further terms per joint, each included if held-out motion shows it.
 
 `a tanh(v / s)²`, `e v tanh(v / s)` and `k |τ|_ε tanh(v / s)` of `dynamics.friction` are linear in a, e and k. |τ|
-depends on the unknown inertias: the fit, |τ| of it, and the fit again, in turns. In motion the first is a constant
-effort, as the offset is, from which only motion near rest tells it.
+depends on the unknown inertias: it is evaluated with the previous fit, and the fit repeated. In motion the first term
+is a constant effort like the offset; only motion near rest distinguishes them.
 
-Terms are chosen by cross-validation over contiguous blocks of the recording: one after another, that which lowers the
-squared residual of the block that is not fitted most, in the mean over the blocks beyond `SURE` of its standard errors.
+Terms are chosen by forward selection with cross-validation over contiguous blocks of the recording: each step adds the
+term that most reduces the squared residual of the held-out block, if the mean reduction over the blocks exceeds `SURE`
+standard errors.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,16 +25,16 @@ from .regressor_columns import columns_of, full_regressor
 Array = NDArray[np.float64]
 KINDS = ("asymmetry", "viscous_asymmetry", "load")
 BLOCKS = 12
-SURE = 2.0            # standard errors of the mean improvement, which one would leave to chance
-OWN = 0.05            # least share of a term's column (norm) that the others do not explain
+SURE = 2.0            # significant mean improvement, in standard errors
+OWN = 0.05            # smallest share of a term's column (norm) that the others do not explain
 ROUNDS = 3
 LARGEST_LOAD = 0.95
 WEAKEST = 1e-6        # singular values of scaled columns below which a direction is undetermined
 
 
 class DriveFriction(NamedTuple):
-    """Half differences by direction of the Coulomb level (N m or N) and of the viscous coefficient (N m s/rad or N
-    s/m), and shares of the load, (nv,) each: see `Friction`.
+    """Half differences between directions of the Coulomb level (N m or N) and of the viscous coefficient (N m s/rad or
+    N s/m), and shares of the load, (nv,) each: see `Friction`.
     """
 
     asymmetry: Array
@@ -43,7 +44,7 @@ class DriveFriction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DriveTerms:
-    """Columns (kind, joint), kinds by index in `KINDS`. theta: the parameters that |τ| is of. smoothing: s."""
+    """Columns (kind, joint), kinds by index in `KINDS`. theta: the parameters for |τ|. smoothing: s."""
 
     terms: tuple[tuple[int, int], ...]
     theta: Array
@@ -60,18 +61,18 @@ class DriveTerms:
         factor = max(1, round(prepared.rate / piece.rate))
         t = np.linspace(piece.t[0], piece.t[-1], factor * (len(piece.t) - 1) + 1)
         v = CubicSpline(piece.t, piece.v)(t)
-        way = np.tanh(v / self.smoothing)
-        signals = [way * way, v * way]
+        direction = np.tanh(v / self.smoothing)
+        signals = [direction * direction, v * direction]
         if any(KINDS[kind] == "load" for kind, _ in self.terms):
             Y = full_regressor(model, piece.q, piece.v, piece.a, np.zeros_like(piece.v))
             carried = Y[..., :columns_of(model, "viscous").start] @ self.theta[:columns_of(model, "viscous").start]
-            signals.append(way * np.hypot(CubicSpline(piece.t, carried)(t), LOAD_SMOOTHING))
+            signals.append(direction * np.hypot(CubicSpline(piece.t, carried)(t), LOAD_SMOOTHING))
         out = np.zeros((len(piece.t), model.nv, len(self.terms)))
         if self.terms:
-            each = np.stack([signals[kind][:, j] for kind, j in self.terms], axis=1)
-            each = low_pass(each, factor * piece.rate, prepared.cutoff)[::factor]
+            columns = np.stack([signals[kind][:, j] for kind, j in self.terms], axis=1)
+            columns = low_pass(columns, factor * piece.rate, prepared.cutoff)[::factor]
             for c, (_, j) in enumerate(self.terms):
-                out[:, j, c] = each[:, c]
+                out[:, j, c] = columns[:, c]
         return out
 
     def of_rows(self, model: RobotModel, prepared: Prepared) -> Array:
@@ -79,10 +80,10 @@ class DriveTerms:
         return np.concatenate([self.columns(model, prepared, piece)[decimation(prepared, piece)]
                                for piece in prepared.pieces])
 
-    def values(self, model: RobotModel, found: Array) -> DriveFriction:
-        """Values (k,) by joint, those that friction does not drive by: `Friction` has the bounds."""
+    def values(self, model: RobotModel, coefficients: Array) -> DriveFriction:
+        """Coefficients (k,) by joint, clipped to the bounds of `Friction`, within which friction is dissipative."""
         out = np.zeros((len(KINDS), model.nv))
-        for (kind, j), value in zip(self.terms, found, strict=True):
+        for (kind, j), value in zip(self.terms, coefficients, strict=True):
             out[kind, j] = value
         return DriveFriction(np.clip(out[0], -model.friction, model.friction),
                              np.clip(out[1], -model.damping, model.damping), np.clip(out[2], 0.0, LARGEST_LOAD))
@@ -90,64 +91,65 @@ class DriveTerms:
 
 def find_drive_terms(model: RobotModel, rows: Rows, prepared: Prepared, theta: Array, free: NDArray[np.int64],
                      joints: NDArray[np.int64], smoothing: float, robust: bool) -> DriveTerms:
-    """The terms that motion that is not fitted shows, of these joints. rows: all columns of θ, which is known but for
-    the independent ones, `free`.
+    """The terms of these joints that held-out motion shows. rows: all columns of θ, of which the independent ones,
+    `free`, are unknown.
     """
-    known = np.array(theta)
-    known[free] = 0.0
-    base = rows.columns(free, known)
-    every = tuple((kind, int(j)) for kind in range(len(KINDS)) for j in joints)
-    fit, found = linear_fit(base, robust, intervals=False), np.array(theta)
+    fixed = np.array(theta)
+    fixed[free] = 0.0
+    base = rows.columns(free, fixed)
+    candidates = tuple((kind, int(j)) for kind in range(len(KINDS)) for j in joints)
+    fit, estimate = linear_fit(base, robust, intervals=False), np.array(theta)
     chosen: tuple[tuple[int, int], ...] = ()
-    found[free] = fit.beta
+    estimate[free] = fit.beta
     for _ in range(ROUNDS):
-        more = DriveTerms(every, found, smoothing).of_rows(model, prepared)[:len(rows.y)]
-        before, chosen = chosen, _chosen(base, more, fit, every)
-        taken = [every.index(term) for term in chosen]
-        fit = linear_fit(Rows(np.concatenate([base.X, more[..., taken]], axis=2), base.y, base.lengths, base.measured,
-                              base.correlation), robust, intervals=False)
-        found[free] = fit.beta[:len(free)]
+        columns = DriveTerms(candidates, estimate, smoothing).of_rows(model, prepared)[:len(rows.y)]
+        before, chosen = chosen, _chosen(base, columns, fit, candidates)
+        chosen_columns = [candidates.index(term) for term in chosen]
+        fit = linear_fit(replace(base, X=np.concatenate([base.X, columns[..., chosen_columns]], axis=2)), robust,
+                         intervals=False)
+        estimate[free] = fit.beta[:len(free)]
         if before == chosen and not any(KINDS[kind] == "load" for kind, _ in chosen):
             break
-    return DriveTerms(chosen, found, smoothing)
+    return DriveTerms(chosen, estimate, smoothing)
 
 
-def _chosen(base: Rows, more: Array, fit: LinearFit, every: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Forward selection of the columns `more` by cross-validation."""
-    p, count = base.X.shape[-1], more.shape[-1]
+def _chosen(base: Rows, candidate_columns: Array, fit: LinearFit,
+            candidates: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Forward selection of the candidates by cross-validation."""
+    p, count = base.X.shape[-1], candidate_columns.shape[-1]
     root = np.sqrt(fit.weights)
-    X = np.concatenate([base.X, more], axis=2) * root[..., None]
+    X = np.concatenate([base.X, candidate_columns], axis=2) * root[..., None]
     y = base.y * root
     blocks = [(part.reshape(-1, p + count), values.reshape(-1)) for part, values in
               zip(np.array_split(X, BLOCKS), np.array_split(y, BLOCKS), strict=True)]
     squares = np.array([A.T @ A for A, _ in blocks])
     products = np.array([A.T @ b for A, b in blocks])
     constants = np.array([b @ b for _, b in blocks])
-    columns, left = list(range(p)), list(range(p, p + count))
-    rest = _held_out(squares, products, constants, columns)
-    while left:
-        best, gain, after = -1, SURE, rest
-        for c in left:
+    columns, remaining = list(range(p)), list(range(p, p + count))
+    held_out = _held_out_squares(squares, products, constants, columns)
+    while remaining:
+        best, gain, after = -1, SURE, held_out
+        for c in remaining:
             if not _shown(squares.sum(axis=0), columns, c):
                 continue
-            trial = _held_out(squares, products, constants, [*columns, c])
-            better = rest - trial
-            error = float(better.std(ddof=1)) / np.sqrt(BLOCKS)
+            trial = _held_out_squares(squares, products, constants, [*columns, c])
+            improvement = held_out - trial
+            error = float(improvement.std(ddof=1)) / np.sqrt(BLOCKS)
             value = _solved(squares.sum(axis=0), products.sum(axis=0), [*columns, c])[-1]
-            if KINDS[every[c - p][0]] == "load" and value <= 0.0:
+            if KINDS[candidates[c - p][0]] == "load" and value <= 0.0:
                 continue
-            if better.mean() > gain * error:
-                best, gain, after = c, float(better.mean()) / max(error, 1e-300), trial
+            if improvement.mean() > gain * error:
+                best, gain, after = c, float(improvement.mean()) / max(error, 1e-300), trial
         if best < 0:
             break
         columns.append(best)
-        left.remove(best)
-        rest = after
-    return tuple(every[c - p] for c in sorted(columns[p:]))
+        remaining.remove(best)
+        held_out = after
+    return tuple(candidates[c - p] for c in sorted(columns[p:]))
 
 
-def _held_out(squares: Array, products: Array, constants: Array, columns: list[int]) -> Array:
-    """Squared residual of each block by the fit of all others."""
+def _held_out_squares(squares: Array, products: Array, constants: Array, columns: list[int]) -> Array:
+    """Squared residual of each block under the fit of all others."""
     A, b = squares.sum(axis=0), products.sum(axis=0)
     out = np.empty(len(squares))
     for k in range(len(squares)):
@@ -168,10 +170,10 @@ def _solved(A: Array, b: Array, columns: list[int]) -> Array:
 
 
 def _shown(A: Array, columns: list[int], c: int) -> bool:
-    """Whether the others leave a part of column c."""
+    """Whether the other columns leave a part of column c unexplained."""
     x = _solved(A, A[:, c], columns)
-    own = A[c, c] - A[c, columns] @ x
-    return bool(own > OWN**2 * A[c, c] > 0.0)
+    residual = A[c, c] - A[c, columns] @ x
+    return bool(residual > OWN**2 * A[c, c] > 0.0)
 
 
 class Drift(NamedTuple):
@@ -183,8 +185,8 @@ class Drift(NamedTuple):
 
 
 def drifting(model: RobotModel, rows: Rows, prepared: Prepared, predicted: Array) -> list[Drift]:
-    """Joints whose friction changes in time, as by temperature: the slope over time of the residual against the
-    direction of motion, by the medians of `2 BLOCKS` blocks (Theil and Sen), where its 95 % interval excludes 0 and the
+    """Joints whose friction changes in time, e.g. with temperature: the Theil–Sen slope over time of the residual
+    against the direction of motion, from the medians of `2 BLOCKS` blocks, if its 95 % interval excludes 0 and the
     change is larger than the noise of the residual.
     """
     from scipy.stats import theilslopes
@@ -196,12 +198,12 @@ def drifting(model: RobotModel, rows: Rows, prepared: Prepared, predicted: Array
         usable = rows.measured[:, j] & (np.abs(slip) > 0.5)
         if usable.sum() < 10 * BLOCKS:
             continue
-        against = (rows.y[:, j] - predicted[:, j])[usable] * np.sign(slip[usable])
-        parts = zip(np.array_split(t[usable], 2 * BLOCKS), np.array_split(against, 2 * BLOCKS), strict=True)
+        opposing = (rows.y[:, j] - predicted[:, j])[usable] * np.sign(slip[usable])
+        parts = zip(np.array_split(t[usable], 2 * BLOCKS), np.array_split(opposing, 2 * BLOCKS), strict=True)
         times, medians = np.array([(part.mean(), np.median(values)) for part, values in parts]).T
         slope, _, low, high = theilslopes(medians, times, 0.95)
         duration = float(t[usable][-1] - t[usable][0])
-        noise = 1.4826 * float(np.median(np.abs(against - np.median(against))))
+        noise = 1.4826 * float(np.median(np.abs(opposing - np.median(opposing))))
         if low * high > 0.0 and abs(slope) * duration > noise:
             out.append(Drift(name, float(slope) * duration, duration))
     return out

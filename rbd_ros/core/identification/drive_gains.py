@@ -1,14 +1,14 @@
-"""Drive gains from a known load: factors K_j from recorded currents to N m or N, from motions without and with it.
+"""Drive gains from a known load: factors K_j from recorded currents to N m or N, by motions without and with the load.
 
 Per joint j, with s_j = 1 / K_j, the base regressor Y_j, and L_j the effort of the load (zero in recordings without):
 
     y_j(t + δ_j) = c_j (1 + l_j sign(c_j) p_j) + F_j φ_j + noise,    c_j = s_j (Y_j π + L_j),    p_j = tanh(v_j / s)
 
 (Gautier, Briot 2014). Bodies π are common to all joints and recordings; friction φ_j, in units of the recording, and
-the delay δ_j are of each joint and recording; the friction l_j of what the gear carries is of each joint. The noise is
+the delay δ_j belong to one joint and recording; the load-dependent friction l_j of the gear to one joint. The noise is
 on y, so least squares of y, weighted by joint, is the total least squares of the problem; Gauss–Newton from a linear
-start: per joint, y_j on [Y_j, L_j, F_j] is linear in s_j. Intervals are those of s_j, with the covariance of
-`linear_fit`, and are inverted: where they hold zero nothing is known of K_j.
+fit: per joint, y_j on [Y_j, L_j, F_j] is linear in s_j. Intervals of K_j are the inverted ones of s_j, with the
+covariance of `linear_fit`; if an interval of s_j contains zero, K_j is unknown.
 """
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ KNOWN = {"inertia": 10, "com": 4, "mass": 1}    # of the load: how many of its t
 ROUNDS = 15          # of Gauss–Newton
 SETTLED = 1e-4       # relative change of the gains that ends it
 LONGEST_DELAY = 0.2  # s
-FELT = 3.0           # standard errors of s_j from zero with which it starts the fit
-CLEAR = 0.5          # largest relative half width of the interval of a gain that is given
-MISFIT = 0.5         # largest relative residual of a joint whose gain is given
-COLOURED, PEAK = 0.08, 8.0    # largest relative residual whose spectrum has a peak so many times its mean
-JUMPS = 5.0          # largest way of a joint's raw positions, relative to that of the filtered ones
-ROWS, SHORTEST = 3, 5.0    # least filtered rows without and with the load per unknown, and s
-APART = 5.0          # standard errors between the gain of a joint's own fit and that of the common one
-SURELY = 2.0         # standard errors by which friction differs between two recordings
-CHANGED, UNLIKE = 1.3, 2.0    # ratio of it that is told, and with which no gain is given
-UNSEEN = 1e-3        # least friction, relative to the largest
-AGAINST = 4.0        # standard errors by which the power of friction is negative
+FELT = 3.0           # smallest s_j, in standard errors, of a joint in the initial fit
+CLEAR = 0.5          # largest relative half width of the interval of a reported gain
+MISFIT = 0.5         # largest relative residual of a joint with a reported gain
+COLOURED, PEAK = 0.08, 8.0    # largest relative residual with a spectral peak above PEAK times the mean
+JUMPS = 5.0          # largest travel of a joint's raw positions, relative to that of the filtered ones
+ROWS, SHORTEST = 3, 5.0    # fewest filtered rows per unknown, and s, without and with the load
+APART = 5.0          # largest difference of gain between a joint's separate fit and the common fit, in standard errors
+SURELY = 2.0         # significance of friction ratios, in standard errors
+CHANGED, UNLIKE = 1.3, 2.0    # ratios of friction that are reported, and that rule out a gain
+UNSEEN = 1e-3        # lower bound of friction, relative to the largest
+AGAINST = 4.0        # significance of negative friction power, in standard errors
 FRICTION = ("viscous", "coulomb", "offset")
 
 
@@ -59,11 +59,11 @@ FRICTION = ("viscous", "coulomb", "offset")
 class DriveGains:
     """The result of `drive_gains`, in the model's order of joints.
 
-    gains (nv,): factors from recorded values to N m or N, with their signs; NaN where the recordings do not show one.
-    interval (nv, 2): at 95 %; infinite where nothing bounds it. residual (nv,): ‖y − ŷ‖ / ‖y‖ of the recorded values
-    while the joint moves, NaN without any. delay (k, nv): how much later than positions values are, s, per recording,
-    those without load first. load_friction (nv,): share of what the joint carries that rubs. findings: what was left
-    out, what does not fit and is doubtful, in words.
+    gains (nv,): factors from recorded values to N m or N, with sign; NaN if the recordings do not determine one.
+    interval (nv, 2): at 95 %; infinite if unbounded. residual (nv,): ‖y − ŷ‖ / ‖y‖ of the recorded values while the
+    joint moves, NaN without any. delay (k, nv): of values relative to positions, s, per recording, those without load
+    first. load_friction (nv,): friction as a share of the joint's load. findings: exclusions, misfits and doubts, as
+    text.
     """
 
     joints: tuple[str, ...]
@@ -76,7 +76,7 @@ class DriveGains:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Joints whose gain is not shown."""
+        """Joints with undetermined gain."""
         return tuple(name for name, gain in zip(self.joints, self.gains, strict=True) if np.isnan(gain))
 
     def __repr__(self) -> str:
@@ -90,11 +90,11 @@ def drive_gains(model: RobotModel, unloaded: Recording | Sequence[Recording], lo
                 smoothing: float = SMOOTHING, slowest: float = REST) -> DriveGains:
     """Find the factors from recorded currents, or torques in other units, to N m and N, from a known load.
 
-    unloaded, loaded: one recording or several without and with the load, of the same or of other motions; inertias and
-    friction are unknown. load: on `body`, in the frame of its link, on top of what the robot weighs without it.
-    known: "inertia" (all of the load), "com" (its mass and centre of mass), "mass": the rest of the load is unknown,
-    too. cutoff (Hz), smoothing and slowest (rad/s, m/s) as of `identify`. Raises `RbdError` for invalid data, if no
-    joint feels the load, or if what was recorded without the load is that with it.
+    unloaded, loaded: one or several recordings without and with the load, of the same or different motions; inertias
+    and friction are unknown. load: added to `body`, in the frame of its link. known: "inertia" (all of the load), "com"
+    (its mass and centre of mass) or "mass"; the other parameters of the load are unknown. cutoff (Hz), smoothing and
+    slowest (rad/s, m/s) as of `identify`. Raises `RbdError` for invalid data, if no joint feels the load, or if
+    recordings without and with the load are swapped.
 
         >>> model, load = rbd.sample("two_link"), rbd.Inertia(2.0, np.array([0.1, 0.0, 0.0]), 0.01 * np.eye(3))
         >>> t, sides = np.linspace(0.0, 20.0, 2001), []
@@ -123,29 +123,29 @@ def drive_gains(model: RobotModel, unloaded: Recording | Sequence[Recording], lo
     columns = slice(PARAMETERS * model.body_index(body), PARAMETERS * model.body_index(body) + PARAMETERS)
     records, findings = [], []
     for k, recording in enumerate((*first, *second)):
-        word = "unloaded" if k < len(first) else "loaded"
+        condition = "unloaded" if k < len(first) else "loaded"
         prepared = prepare(model, recording, cutoff, 0.0, smoothing)
         equations = Equations(model, prepared, np.ones(model.nv), CoupledMotors.none(model.nv), slowest)
         _require_motion(recording, equations)
         rows = equations.rows()
-        findings += [f"{word}: {note}" for note in (*prepared.notes, *equations.left_out(rows))]
+        findings += [f"{condition}: {note}" for note in (*prepared.notes, *equations.left_out(rows))]
         records.append(_Record(equations, rows, rows.X[..., columns] * (k >= len(first))))
     problem = _Problem(model, records, _ten(load), KNOWN[known])
     if not (problem.L.any() or problem.M.any()):
-        raise RbdError(f"body '{body}' does not move in the loaded recording: a load on it is not felt")
+        raise RbdError(f"body '{body}' does not move in the loaded recording: a load on it has no effect")
     _require_length(problem, np.arange(len(records)) >= len(first))
     return _result(problem, findings, body)
 
 
-def _recordings(given: object, what: str) -> list[Recording]:
-    several: list[Recording] = []
-    for one in given if isinstance(given, list | tuple) else [given]:
-        if not isinstance(one, Recording):
-            raise RbdError(f"{what}: expected rbd.Recording, or several, got {shown(one)}")
-        several.append(one)
-    if not several:
-        raise RbdError(f"{what}: expected at least one recording")
-    return several
+def _recordings(value: object, name: str) -> list[Recording]:
+    recordings: list[Recording] = []
+    for recording in value if isinstance(value, list | tuple) else [value]:
+        if not isinstance(recording, Recording):
+            raise RbdError(f"{name}: expected rbd.Recording, or several, got {shown(recording)}")
+        recordings.append(recording)
+    if not recordings:
+        raise RbdError(f"{name}: expected at least one recording")
+    return recordings
 
 
 def _ten(load: Inertia) -> Array:
@@ -155,34 +155,34 @@ def _ten(load: Inertia) -> Array:
 
 
 def _require_motion(recording: Recording, equations: Equations) -> None:
-    """`RbdError` if positions go back and forth from row to row: mixed rows, or noise."""
+    """Raise `RbdError` if positions jump back and forth between rows: mixed rows, or noise."""
     ordered = recording.in_order_of(equations.model)[0]
     order = np.argsort(ordered.t, kind="stable")
     good: NDArray[np.bool_] = np.all(np.abs(ordered.q) < LARGEST, axis=1)[order]
-    way = np.sum(np.abs(np.diff(ordered.q[order[good]], axis=0)), axis=0)
+    travel = np.sum(np.abs(np.diff(ordered.q[order[good]], axis=0)), axis=0)
     pieces = equations.prepared.pieces
-    smooth = np.sum([np.abs(piece.v).sum(axis=0) / piece.rate for piece in pieces], axis=0)
-    longest = int(np.argmax(smooth))
-    if way[longest] > JUMPS * smooth[longest]:
-        raise RbdError(f"{recording.source}: positions of {equations.model.velocity_names[longest]} go back and forth "
-                       f"from row to row: {way[longest]:.3g} in all, {smooth[longest]:.3g} filtered. Are its stamps "
-                       "right?")
+    filtered = np.sum([np.abs(piece.v).sum(axis=0) / piece.rate for piece in pieces], axis=0)
+    longest = int(np.argmax(filtered))
+    if travel[longest] > JUMPS * filtered[longest]:
+        raise RbdError(f"{recording.source}: positions of {equations.model.velocity_names[longest]} jump back and "
+                       f"forth between rows: they travel {travel[longest]:.3g} in all, {filtered[longest]:.3g} "
+                       "filtered. Are the stamps right?")
 
 
 def _require_length(problem: _Problem, loaded: NDArray[np.bool_]) -> None:
-    """`RbdError` if the recordings without the load, or those with it, are too short."""
+    """Raise `RbdError` if the recordings without the load, or those with it, are too short."""
     least = ROWS * (problem.Y.shape[-1] + len(FRICTION) + 1)
-    for word, side in (("without", ~loaded), ("with", loaded)):
-        which = np.flatnonzero(side)
-        count = int(np.isin(problem.owner, which).sum())
-        seconds = sum(problem.records[int(k)].equations.prepared.duration for k in which)
+    for condition, side in (("without", ~loaded), ("with", loaded)):
+        indices = np.flatnonzero(side)
+        count = int(np.isin(problem.owner, indices).sum())
+        seconds = sum(problem.records[int(k)].equations.prepared.duration for k in indices)
         if count < least or seconds < SHORTEST:
-            raise RbdError(f"the motion {word} the load is too short: {seconds:.1f} s with {count} filtered rows, "
+            raise RbdError(f"the motion {condition} the load is too short: {seconds:.1f} s with {count} filtered rows, "
                            f"expected at least {SHORTEST:g} s and {least}. Record a longer one")
 
 
 def _result(problem: _Problem, findings: list[str], body: str) -> DriveGains:
-    """Solve, leave out joints that contradict the others, and judge what remains."""
+    """Solve, leaving out joints that contradict the others, and assess the result."""
     model, names = problem.model, problem.model.velocity_names
     faults: list[str] = []
     silent = ~problem.measured.any(axis=0)
@@ -212,55 +212,55 @@ def _result(problem: _Problem, findings: list[str], body: str) -> DriveGains:
     s, half = x[problem.s], fit.half_width[problem.s]
     delay = x[problem.delta].reshape(model.nv, -1).T
     with np.errstate(invalid="ignore"):
-        given = problem.measured.any(axis=0) & (half < CLEAR * np.abs(s))
-    vague = problem.measured.any(axis=0) & ~given
+        clear = problem.measured.any(axis=0) & (half < CLEAR * np.abs(s))
+    vague = problem.measured.any(axis=0) & ~clear
     findings = [*findings, *faults]
     for reason, which in (("no values were recorded", silent), ("the motions do not show it", vague)):
         if which.any():
             findings.append(f"gain not shown: {', '.join(names[j] for j in np.flatnonzero(which))}: {reason}")
     gains, interval = np.full(model.nv, np.nan), np.tile([-np.inf, np.inf], (model.nv, 1))
-    gains[given] = 1.0 / s[given]
-    interval[given] = np.sort(np.column_stack([1.0 / (s - half)[given], 1.0 / (s + half)[given]]), axis=1)
+    gains[clear] = 1.0 / s[clear]
+    interval[clear] = np.sort(np.column_stack([1.0 / (s - half)[clear], 1.0 / (s + half)[clear]]), axis=1)
     if (gains < 0.0).any():
         findings.append("gains with a negative sign: " + ", ".join(names[j] for j in np.flatnonzero(gains < 0.0)))
     findings += [f"friction of {names[j]} is {ratio:.2g} times as large in one recording as in another: was it as "
                  "warm, and were its values of the same unit?" for j, ratio in enumerate(problem.friction_ratio(x, fit))
-                 if ratio > CHANGED and given[j]]
+                 if ratio > CHANGED and clear[j]]
     findings += _scale(problem, gains)
     return DriveGains(names, gains, interval, residual, delay, x[problem.l], tuple(findings))
 
 
 def _faults(problem: _Problem, x: Array, fit: LinearFit, y: Array, residual: Array) -> dict[int, str]:
-    """Joints whose values contradict the others' or physics, and how."""
+    """Joints whose values contradict the others' or physics, with the reason."""
     s, half = x[problem.s], fit.half_width[problem.s]
-    own, error = problem.alone(x)
+    separate, error = problem.separate_fits(x)
     late = np.abs(x[problem.delta].reshape(len(s), -1)).max(axis=1) >= LONGEST_DELAY
-    left = (y - problem.predicted(x)) * problem.measured
-    each = [problem.residual(x, problem.owner == k) for k in range(len(problem.records))]
-    worst = np.fmax.reduce([residual, *each])    # of one recording: large values of another would hide it
-    backwards, changed = problem.rubs_backwards(x, fit), problem.friction_ratio(x, fit)
-    found: dict[int, str] = {}
+    residuals = (y - problem.predicted(x)) * problem.measured
+    by_recording = [problem.residual(x, problem.owner == k) for k in range(len(problem.records))]
+    worst = np.fmax.reduce([residual, *by_recording])    # of single recordings too: large values of others may hide it
+    backwards, changed = problem.negative_friction(x, fit), problem.friction_ratio(x, fit)
+    faults: dict[int, str] = {}
     for j in map(int, np.flatnonzero(problem.measured.any(axis=0))):
         if late[j]:
-            found[j] = f"its values fit the positions best {LONGEST_DELAY:g} s or more later or earlier"
-        elif worst[j] > MISFIT or (residual[j] > COLOURED and correlated(left[:, j]) > PEAK):
-            found[j] = f"{100.0 * worst[j]:.0f} % of its values are not explained"
-        elif np.isfinite(half[j]) and abs(own[j] - s[j]) > APART * np.hypot(error[j], half[j] / 1.96):
-            found[j] = "it differs from what its own values say alone, without the other joints'"
+            faults[j] = f"its values fit the positions best {LONGEST_DELAY:g} s or more later or earlier"
+        elif worst[j] > MISFIT or (residual[j] > COLOURED and correlated(residuals[:, j]) > PEAK):
+            faults[j] = f"{100.0 * worst[j]:.0f} % of its values are not explained"
+        elif np.isfinite(half[j]) and abs(separate[j] - s[j]) > APART * np.hypot(error[j], half[j] / 1.96):
+            faults[j] = "it differs from what its own values say alone, without the other joints'"
         elif backwards[j]:
-            found[j] = "its friction would drive it"
+            faults[j] = "its friction would drive it"
         elif changed[j] > UNLIKE:
-            found[j] = f"its friction is {changed[j]:.3g} times as large in one recording as in another"
-    return found
+            faults[j] = f"its friction is {changed[j]:.3g} times as large in one recording as in another"
+    return faults
 
 
 def _scale(problem: _Problem, gains: Array) -> list[str]:
-    """Finding about bodies that weigh much more or less than the description says."""
+    """Finding about bodies much heavier or lighter than in the description."""
     record = problem.records[0]
     equations = replace(record.equations, gain=np.where(np.isnan(gains), 1.0, gains))
     check = check_efforts(equations, replace(record.rows, y=equations.rows().y))
-    clear = ~np.isnan(gains) & (check.error < CLEAR_FACTOR)
-    factor = float(np.median(check.factor[clear])) if clear.any() else 1.0
+    usable = ~np.isnan(gains) & (check.error < CLEAR_FACTOR)
+    factor = float(np.median(check.factor[usable])) if usable.any() else 1.0
     return [f"with these gains the efforts are {factor:.3g} times what the description says: is the mass of the load "
             "right?"] * (not LOW <= factor <= HIGH)
 
@@ -287,7 +287,7 @@ class _Record:
 
 
 class _Problem:
-    """The stacked rows and the places of the unknowns: bodies π, s, load λ, l, friction φ, delays δ."""
+    """The stacked rows, and the slices of the unknowns: bodies π, s, load λ, l, friction φ, delays δ."""
 
     def __init__(self, model: RobotModel, records: Sequence[_Record], load: Array, known: int) -> None:
         nv, count = model.nv, len(records)
@@ -305,12 +305,12 @@ class _Problem:
         self.L, self.M = columns[..., :known] @ load[:known], columns[..., known:]
         slips, frictions = [], []
         for k, record in enumerate(records):
-            each = [record.rows.X[:, self.joints, columns_of(model, what).start + self.joints] for what in FRICTION]
-            slips.append(each[1])
-            own = np.zeros((len(each[0]), nv, len(FRICTION) * count + 2))
-            own[..., len(FRICTION) * k:len(FRICTION) * (k + 1)] = np.stack(each, axis=-1)
-            own[..., -2], own[..., -1] = np.abs(each[0]), each[0] * np.abs(each[0])
-            frictions.append(own)
+            parts = [record.rows.X[:, self.joints, columns_of(model, kind).start + self.joints] for kind in FRICTION]
+            slips.append(parts[1])
+            block = np.zeros((len(parts[0]), nv, len(FRICTION) * count + 2))
+            block[..., len(FRICTION) * k:len(FRICTION) * (k + 1)] = np.stack(parts, axis=-1)
+            block[..., -2], block[..., -1] = np.abs(parts[0]), parts[0] * np.abs(parts[0])
+            frictions.append(block)
         self.p, self.F = np.concatenate(slips), np.concatenate(frictions)
         self.owner = np.repeat(np.arange(count), [len(record.rows.y) for record in records])
         sizes = [self.Y.shape[-1], nv, self.M.shape[-1], nv, nv * self.F.shape[-1], nv * count]
@@ -319,8 +319,8 @@ class _Problem:
         self.pi, self.s, self.extra, self.l, self.phi, self.delta = (
             slice(int(b - a), int(b)) for a, b in zip(sizes, ends, strict=True))
 
-    def own(self, values: Array) -> Array:
-        """Columns (N, nv, k) of one joint each as (N, nv, nv·k)."""
+    def blocks(self, values: Array) -> Array:
+        """Columns (N, nv, k) of single joints as block-diagonal columns (N, nv, nv·k)."""
         n, nv, k = values.shape
         out = np.zeros((n, nv, nv, k))
         out[:, self.joints, self.joints] = values
@@ -328,16 +328,16 @@ class _Problem:
 
     def delay_columns(self, slope: Array) -> Array:
         """−ẏ in the column of each joint and recording, (N, nv, nv·R)."""
-        held = self.owner[:, None] == np.arange(len(self.records))
-        return -self.own(slope[..., None] * held[:, None, :])
+        in_recording = self.owner[:, None] == np.arange(len(self.records))
+        return -self.blocks(slope[..., None] * in_recording[:, None, :])
 
     def carried(self, x: Array) -> Array:
-        """Y π + L (N, nv)."""
+        """Y π + L (N, nv), efforts without friction in N m or N."""
         effort: Array = self.Y @ x[self.pi] + self.L + self.M @ x[self.extra]
         return effort
 
     def predicted(self, x: Array) -> Array:
-        """y (N, nv) of the unknowns, delays left out."""
+        """y (N, nv) for these unknowns, without delays."""
         c = x[self.s] * self.carried(x)
         phi = x[self.phi].reshape(len(self.joints), -1)
         y: Array = c * (1.0 + x[self.l] * np.sign(c) * self.p) + np.einsum("njk,jk->nj", self.F, phi)
@@ -350,21 +350,19 @@ class _Problem:
     def residual(self, x: Array, chosen: NDArray[np.bool_]) -> Array:
         """‖y − ŷ‖ / ‖y‖ (nv,) of the chosen rows while the joint moves; NaN without any."""
         y = self.signals(x)
-        off, size = (np.linalg.norm((z * self.measured)[chosen], axis=0) for z in (y - self.predicted(x), y))
-        out: Array = np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
+        error, size = (np.linalg.norm((z * self.measured)[chosen], axis=0) for z in (y - self.predicted(x), y))
+        out: Array = np.where(size > 0.0, error / np.where(size > 0.0, size, 1.0), np.nan)
         return out
 
     def noise(self, residual: Array) -> Array:
-        """Standard deviation of each joint's residual in each recording, (N, nv), by its median: another load, another
-        noise.
-        """
+        """Robust standard deviation (by the median) of each joint's residual per recording, (N, nv)."""
         out = np.ones_like(residual)
         for k in range(len(self.records)):
-            own = self.owner == k
+            rows = self.owner == k
             for j in self.joints:
-                values = np.abs(residual[own & self.measured[:, j], j])
+                values = np.abs(residual[rows & self.measured[:, j], j])
                 if len(values):
-                    out[own, j] = max(1.4826 * float(np.median(values)), FINEST * float(np.ptp(residual[:, j])), 1e-12)
+                    out[rows, j] = max(1.4826 * float(np.median(values)), FINEST * float(np.ptp(residual[:, j])), 1e-12)
         return out
 
     def slope(self, y: Array) -> Array:
@@ -382,14 +380,14 @@ class _Problem:
         return out
 
     def rows(self, x: Array) -> Rows:
-        """The problem linearised about x: its solution is the next x."""
-        y, slope = self.signals(x), self.slope(self.predicted(x))    # free of the noise of y
+        """The problem linearised about x, whose solution is the next x."""
+        y, slope = self.signals(x), self.slope(self.predicted(x))    # without the noise of y
         carried = self.carried(x)
         gain = 1.0 + x[self.l] * np.sign(x[self.s] * carried) * self.p
         J = np.concatenate([
-            (x[self.s] * gain)[..., None] * self.Y, self.own((carried * gain)[..., None]),
-            (x[self.s] * gain)[..., None] * self.M, self.own((np.abs(x[self.s] * carried) * self.p)[..., None]),
-            self.own(self.F), self.delay_columns(slope)], axis=2)
+            (x[self.s] * gain)[..., None] * self.Y, self.blocks((carried * gain)[..., None]),
+            (x[self.s] * gain)[..., None] * self.M, self.blocks((np.abs(x[self.s] * carried) * self.p)[..., None]),
+            self.blocks(self.F), self.delay_columns(slope)], axis=2)
         free = x.copy()
         free[self.delta] = 0.0
         noise = self.noise(y - self.predicted(x))
@@ -397,98 +395,98 @@ class _Problem:
                     self.correlation)
 
     def start(self) -> Array | None:
-        """Unknowns of linear fits: s of each joint by itself, π of the joints that feel the load, s of the others; None
-        where none feels it.
+        """Initial unknowns from linear fits: s of each joint separately, π from the joints with significant s, then s
+        of the other joints. None if no joint has a significant s.
         """
         x = np.zeros(self.size)
         y = self.signals(x)
-        late, k = self.delay_columns(self.slope(y)), self.F.shape[-1]
-        own, error = self.alone(x)
-        known = np.abs(own) > FELT * error
-        if not known.any():
+        delay_columns, k = self.delay_columns(self.slope(y)), self.F.shape[-1]
+        separate, error = self.separate_fits(x)
+        significant = np.abs(separate) > FELT * error
+        if not significant.any():
             return None
-        x[self.s] = s = np.where(known, own, 0.0)
-        X = np.concatenate([s[:, None] * self.Y, s[:, None] * self.M, self.own(self.F), late], axis=2)
-        rows = Rows(X, y - s * self.L, self.lengths, self.measured & known, self.correlation)
+        x[self.s] = s = np.where(significant, separate, 0.0)
+        X = np.concatenate([s[:, None] * self.Y, s[:, None] * self.M, self.blocks(self.F), delay_columns], axis=2)
+        rows = Rows(X, y - s * self.L, self.lengths, self.measured & significant, self.correlation)
         fit = linear_fit(rows, intervals=False)
         a, b = self.Y.shape[-1], self.Y.shape[-1] + self.M.shape[-1]
         x[self.pi], x[self.extra] = fit.beta[:a], fit.beta[a:b]
         x[self.phi] = fit.beta[b:b + len(self.joints) * k]
         carried = self.carried(x)
-        for j in map(int, np.flatnonzero(self.measured.any(axis=0) & ~known)):
+        for j in map(int, np.flatnonzero(self.measured.any(axis=0) & ~significant)):
             X = np.concatenate([carried[:, j, None], self.F[:, j]], axis=1)
-            beta = linear_fit(self.one(X, y, j), intervals=False).beta
+            beta = linear_fit(self.rows_of_joint(X, y, j), intervals=False).beta
             x[self.s][j], x[self.phi][j * k:(j + 1) * k] = beta[0], beta[1:]
         return x
 
-    def alone(self, x: Array) -> tuple[Array, Array]:
-        """s (nv,) of each joint with bodies of its own, which is linear, and its standard error; the friction of what
-        it carries is that of x.
+    def separate_fits(self, x: Array) -> tuple[Array, Array]:
+        """s (nv,) of each joint with separate base parameters, a linear problem, and its standard error; load-dependent
+        friction is taken from x.
         """
         y = self.signals(x)
         noise = self.noise(y - self.predicted(x))
-        late, count = self.delay_columns(self.slope(y)), len(self.records)
-        rubbing = np.abs(x[self.s] * self.carried(x)) * self.p
-        own, error = np.zeros(len(self.joints)), np.full(len(self.joints), np.inf)
+        delay_columns, count = self.delay_columns(self.slope(y)), len(self.records)
+        load_friction = np.abs(x[self.s] * self.carried(x)) * self.p
+        values, error = np.zeros(len(self.joints)), np.full(len(self.joints), np.inf)
         for j in map(int, np.flatnonzero(self.measured.any(axis=0))):
-            felt = np.abs(self.Y[:, j]).max(axis=0) > 0.0
-            X = np.concatenate([self.L[:, j, None], self.M[:, j], self.F[:, j], rubbing[:, j, None],
-                                late[:, j, j * count:(j + 1) * count], self.Y[:, j, felt]], axis=1)
-            fit = linear_fit(self.one(X / noise[:, j, None], y / noise, j))
-            own[j], error[j] = fit.beta[0], np.sqrt(fit.covariance[0, 0])
-        return own, error
+            active = np.abs(self.Y[:, j]).max(axis=0) > 0.0
+            X = np.concatenate([self.L[:, j, None], self.M[:, j], self.F[:, j], load_friction[:, j, None],
+                                delay_columns[:, j, j * count:(j + 1) * count], self.Y[:, j, active]], axis=1)
+            fit = linear_fit(self.rows_of_joint(X / noise[:, j, None], y / noise, j))
+            values[j], error[j] = fit.beta[0], np.sqrt(fit.covariance[0, 0])
+        return values, error
 
-    def one(self, X: Array, y: Array, j: int) -> Rows:
+    def rows_of_joint(self, X: Array, y: Array, j: int) -> Rows:
         """The rows of joint j."""
         return Rows(X[:, None], y[:, j, None], self.lengths, self.measured[:, j, None], self.correlation)
 
     def solved(self, x: Array) -> tuple[Array, LinearFit]:
-        """Least squares by Gauss–Newton, and the linear fit about the solution."""
+        """The least-squares solution by Gauss–Newton, and the linear fit about it."""
         for _ in range(ROUNDS):
-            before, x = x, linear_fit(self.rows(x), intervals=False).beta + self.late(x)
+            before, x = x, linear_fit(self.rows(x), intervals=False).beta + self.delays_only(x)
             x[self.delta] = np.clip(x[self.delta], -LONGEST_DELAY, LONGEST_DELAY)
             if np.all(np.abs(x[self.s] - before[self.s]) <= SETTLED * np.abs(x[self.s])):
                 break
         return x, linear_fit(self.rows(x))
 
-    def late(self, x: Array) -> Array:
-        """The delays alone, to which a step adds."""
+    def delays_only(self, x: Array) -> Array:
+        """The delays of x, which a step increments, with zeros for all other unknowns."""
         out = np.zeros(self.size)
         out[self.delta] = x[self.delta]
         return out
 
     def friction_ratio(self, x: Array, fit: LinearFit) -> Array:
-        """Of the largest to the least friction among the recordings (nv,), at a speed that all have, by which they are
-        sure to differ: a joint that carries little without the load has nothing else that ties their units.
+        """Lower bound of the ratio of largest to smallest friction among the recordings (nv,), at a common speed. For
+        joints with little effort without load, friction is the only evidence of equal units in all recordings.
         """
         count, k = len(self.records), self.F.shape[-1]
         out = np.ones(len(self.joints))
         for j in map(int, np.flatnonzero(self.measured.any(axis=0))):
-            own = np.arange(len(FRICTION) * count).reshape(count, -1)[:, :2]    # viscous, Coulomb
-            at = self.phi.start + j * k + own
+            offsets = np.arange(len(FRICTION) * count).reshape(count, -1)[:, :2]    # viscous, Coulomb
+            indices = self.phi.start + j * k + offsets
             speeds = [self.F[self.measured[:, j] & (self.owner == r), j, len(FRICTION) * r] for r in range(count)]
             if not all(map(len, speeds)):
                 continue
             column = np.array([min(np.sqrt(np.mean(v**2)) for v in speeds), 1.0])
-            level = x[at] @ column * np.sign(x[self.s][j])
-            error = SURELY * np.sqrt([column @ fit.covariance[np.ix_(a, a)] @ column for a in at])
+            level = x[indices] @ column * np.sign(x[self.s][j])
+            error = SURELY * np.sqrt([column @ fit.covariance[np.ix_(a, a)] @ column for a in indices])
             if np.isfinite(error).all():
                 low = float(np.max(level - error))
                 out[j] = max(1.0, low / max(float(np.min(level + error)), UNSEEN * low)) if low > 0.0 else 1.0
         return out
 
-    def rubs_backwards(self, x: Array, fit: LinearFit) -> NDArray[np.bool_]:
-        """Joints (nv,) whose friction does work on them, in all recordings together."""
+    def negative_friction(self, x: Array, fit: LinearFit) -> NDArray[np.bool_]:
+        """Mask (nv,) of joints whose friction has negative dissipation over all recordings."""
         out = np.zeros(len(self.joints), dtype=bool)
         speed = self.F[..., :len(FRICTION) * len(self.records):len(FRICTION)].sum(axis=-1)
         k = self.F.shape[-1]
-        dry = np.setdiff1d(np.arange(k), len(FRICTION) * np.arange(len(self.records)) + FRICTION.index("offset"))
+        terms = np.setdiff1d(np.arange(k), len(FRICTION) * np.arange(len(self.records)) + FRICTION.index("offset"))
         for j in np.flatnonzero(self.measured.any(axis=0)):
-            at = self.phi.start + j * k + dry
-            work = np.sum(speed[:, j, None] * self.F[:, j][:, dry] * self.measured[:, j, None], axis=0)
-            covariance = fit.covariance[np.ix_(at, at)]
+            indices = self.phi.start + j * k + terms
+            work = np.sum(speed[:, j, None] * self.F[:, j][:, terms] * self.measured[:, j, None], axis=0)
+            covariance = fit.covariance[np.ix_(indices, indices)]
             if not np.isfinite(covariance).all():
                 continue
             spread = np.sqrt(work @ covariance @ work)
-            out[j] = work @ x[at] * np.sign(x[self.s][j]) < -AGAINST * spread
+            out[j] = work @ x[indices] * np.sign(x[self.s][j]) < -AGAINST * spread
         return out

@@ -46,8 +46,8 @@ class EffortCheck:
 
 
 def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -> EffortCheck:
-    """Test efforts against those of the description, with friction, rotors and offsets free. loaded: a body with an
-    unknown load.
+    """Test recorded efforts against the description's, with unknown friction, rotors and offsets. loaded: a body with
+    an unknown load.
     """
     model = equations.model
     end = columns_of(model, "inertial").stop
@@ -55,52 +55,53 @@ def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -
     gravity = equations.gravity()
     level = 2.0 * float(rows.correlation.sum()) - 1.0, RARE / (KINDS * model.nv)
     findings: list[str] = []
-    turned: list[str] = []
+    wrong_signs: list[str] = []
     factor, error = np.ones(model.nv), np.full(model.nv, np.inf)
     for j in np.flatnonzero(rows.measured.any(axis=0)):
-        name, told = model.velocity_names[j], rows.measured[:, j]
-        X, heavy, y = rows.X[told, j], gravity[told, j], rows.y[told, j]
+        name, measured = model.velocity_names[j], rows.measured[:, j]
+        X, heavy, y = rows.X[measured, j], gravity[measured, j], rows.y[measured, j]
         moving = X[:, :end] - heavy
-        weigh, move = heavy @ theta[:end], moving @ theta[:end]
-        free, friction = _free(model, X, int(j), weigh + move)
-        whole = effort_factor(y, (weigh + move)[:, None], (X[:, :end] @ doubt,), free, friction, *level)
-        if whole is None:
+        gravity_effort, motion_effort = heavy @ theta[:end], moving @ theta[:end]
+        described = gravity_effort + motion_effort
+        free, friction = _free(model, X, int(j), described)
+        common = effort_factor(y, described[:, None], (X[:, :end] @ doubt,), free, friction, *level)
+        if common is None:
             continue
         k, spread = 1.0, np.inf
         for _ in range(ROUNDS):    # with the covariance at the factor
-            found, errors = whole.given(np.full(1, max(abs(k), LEAST)))
-            k, spread = float(found[0]), float(errors[0])
+            estimates, errors = common.estimate(np.full(1, max(abs(k), LEAST)))
+            k, spread = float(estimates[0]), float(errors[0])
         factor[j], error[j] = k, spread / max(abs(k), 1e-12)
-        apart = effort_factor(y, np.column_stack([weigh, move]), (heavy @ doubt, moving @ doubt), free,
-                              friction, *level)
-        if whole.below(0.0, LOW, 1.0) or _rubs_backwards(model, X, y, int(j), weigh + move, X[:, :end] @ doubt, level):
-            turned.append(name)
+        separate = effort_factor(y, np.column_stack([gravity_effort, motion_effort]),
+                                 (heavy @ doubt, moving @ doubt), free, friction, *level)
+        if common.below(0.0, LOW, 1.0) or _opposes_friction(model, X, y, int(j), described, X[:, :end] @ doubt, level):
+            wrong_signs.append(name)
             findings.append(f"effort of {name} has the opposite sign of what the description and friction say: its "
                             f"gain is negative. Give it, as {name}=-1, and those of the others")
-        elif apart is not None and _weightless(apart):
+        elif separate is not None and _weightless(separate):
             findings.append(f"effort of {name} is without gravity: it is gravity-compensated")
-        elif (k > HIGH and whole.above(1.0, HIGH)) or (0.0 < k < LOW and whole.below(LOW, 1.0)):
+        elif (k > HIGH and common.above(1.0, HIGH)) or (0.0 < k < LOW and common.below(LOW, 1.0)):
             findings.append(f"effort of {name} is {k:.3g} times what the description says: a current, or a torque "
                             f"before the gear{', or without gravity' if k < 1.0 else ''}? Its gain is unknown")
-    return EffortCheck(factor, error, tuple(findings), tuple(turned))
+    return EffortCheck(factor, error, tuple(findings), tuple(wrong_signs))
 
 
-def _weightless(apart: EffortFactor) -> bool:
-    """Whether an effort lacks gravity but has the rest of the description's effort."""
-    found, error = apart.given(np.array([0.0, 1.0]))
-    return (apart.below(LOW, 1.0) and abs(found[0]) < 0.5 * LOW < found[1]
-            and bool(abs(found[1] - 1.0) < apart.limit * error[1] < found[1]))
+def _weightless(separate: EffortFactor) -> bool:
+    """Whether an effort lacks gravity but has the other parts of the description's effort."""
+    estimates, error = separate.estimate(np.array([0.0, 1.0]))
+    return (separate.below(LOW, 1.0) and abs(estimates[0]) < 0.5 * LOW < estimates[1]
+            and bool(abs(estimates[1] - 1.0) < separate.limit * error[1] < estimates[1]))
 
 
-def _rubs_backwards(model: RobotModel, X: Array, y: Array, j: int, told: Array, doubt: Array,
+def _opposes_friction(model: RobotModel, X: Array, y: Array, j: int, described: Array, doubt: Array,
                     level: tuple[float, float]) -> bool:
     """Whether an effort is mostly friction of the wrong sign."""
     slip, end = X[:, columns_of(model, "coulomb").start + j], columns_of(model, "inertial").stop
     free = np.delete(X, np.r_[:end, columns_of(model, "viscous"), columns_of(model, "coulomb")], axis=1)
-    factor = effort_factor(y, np.column_stack([slip, told]), (0.0 * doubt, doubt), free, free[:, :0], *level)
+    factor = effort_factor(y, np.column_stack([slip, described]), (0.0 * doubt, doubt), free, free[:, :0], *level)
     if factor is None or not factor.below(0.0):
         return False
-    size = float(factor.given(np.array([0.0, 1.0]))[0][0]) * float(np.linalg.norm(slip))
+    size = float(factor.estimate(np.array([0.0, 1.0]))[0][0]) * float(np.linalg.norm(slip))
     return size < -MOSTLY * float(np.linalg.norm(y - y.mean()))
 
 
@@ -109,16 +110,16 @@ def _doubt(model: RobotModel, loaded: str | None) -> Array:
     theta, parents = model.inertial_parameters, {joint.parent for joint in model.description.joints}
     columns: list[Array] = []
     for k, name in enumerate(model.body_names):
-        own = slice(10 * k, 10 * k + 10)
+        body = slice(10 * k, 10 * k + 10)
         blocks = []
-        if theta[own][0] > 0.0:
-            blocks += [SPREAD * body_map(prior_factor(theta[own])[0]), PLACE * theta[own][0] * np.eye(10)[:, 1:4]]
+        if theta[body][0] > 0.0:
+            blocks += [SPREAD * body_map(prior_factor(theta[body])[0]), PLACE * theta[body][0] * np.eye(10)[:, 1:4]]
         if name not in parents or name == loaded:
             load = (0.5 if name == loaded else LOAD) * model.total_mass
             blocks.append(load * np.diag([1.0, *[LEVER] * 3, *[LEVER**2] * 6]))
         for block in blocks:
             out = np.zeros((len(theta), block.shape[1]))
-            out[own] = block
+            out[body] = block
             columns.append(out)
     return np.concatenate(columns, axis=1) if columns else np.zeros((len(theta), 1))
 
@@ -128,16 +129,17 @@ def _free(model: RobotModel, X: Array, j: int, load: Array) -> tuple[Array, Arra
     dependence on direction, load and speed.
     """
     v, slip = X[:, columns_of(model, "viscous").start + j], X[:, columns_of(model, "coulomb").start + j]
-    usual = max(float(np.sqrt(np.mean(v**2))), 1e-9)
-    rubs = np.r_[columns_of(model, "viscous"), columns_of(model, "coulomb")]
-    others = np.delete(X, np.r_[columns_of(model, "inertial"), rubs], axis=1)
-    return others, np.column_stack([X[:, rubs], np.abs(slip), np.abs(v), v * np.abs(v), v**3, slip * np.abs(load),
-                                    np.tanh(v / (0.1 * usual)), np.tanh(v / (0.5 * usual))])
+    rms_speed = max(float(np.sqrt(np.mean(v**2))), 1e-9)
+    friction_columns = np.r_[columns_of(model, "viscous"), columns_of(model, "coulomb")]
+    others = np.delete(X, np.r_[columns_of(model, "inertial"), friction_columns], axis=1)
+    return others, np.column_stack([X[:, friction_columns], np.abs(slip), np.abs(v), v * np.abs(v), v**3,
+                                    slip * np.abs(load), np.tanh(v / (0.1 * rms_speed)),
+                                    np.tanh(v / (0.5 * rms_speed))])
 
 
 def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -> tuple[Array, tuple[str, ...]]:
-    """Factors (nv,) that make efforts of what was recorded, and findings about those that were estimated, which takes
-    a check of the efforts as they were recorded.
+    """Factors (nv,) from recorded values to efforts, and findings about estimated ones, which require a check of the
+    recorded values.
     """
     if gains is None:
         return np.ones(model.nv), ()
@@ -145,14 +147,14 @@ def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -
         if gains != "estimate":
             raise RbdError(f"gains: expected numbers, names → numbers, or \"estimate\", got {shown(gains)}")
         assert check is not None
-        clear = check.error < CLEAR
-        found = np.where(clear, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
-        names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, found, strict=True)]
+        usable = check.error < CLEAR
+        factors = np.where(usable, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
+        names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, factors, strict=True)]
         notes = [f"gains from the description's inertias, which scale the result: {', '.join(names)}"]
-        if not clear.all():
-            doubtful = [name for name, good in zip(model.velocity_names, clear, strict=True) if not good]
+        if not usable.all():
+            doubtful = [name for name, good in zip(model.velocity_names, usable, strict=True) if not good]
             notes.append(f"gains that cannot be estimated, taken as 1: {', '.join(doubtful)}")
-        return found, tuple(notes)
+        return factors, tuple(notes)
     values = np.ones(model.nv)
     if isinstance(gains, dict):
         for name, value in gains.items():
@@ -168,9 +170,9 @@ def _gain(value: object) -> float:
 
 
 def _gains(value: object, count: int) -> Array:
-    given: ArrayLike = value    # type: ignore[assignment]
+    numbers: ArrayLike = value    # type: ignore[assignment]
     try:
-        array = np.asarray(given, dtype=np.float64)
+        array = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
     if array.shape != (count,) or not np.isfinite(array).all() or not array.all():
@@ -179,8 +181,8 @@ def _gains(value: object, count: int) -> Array:
 
 
 def estimate_delay(equations: Equations, rows: Rows, known: Array, weights: Array) -> float | None:
-    """How much later than states efforts are (s), by the least residual of the base regressor `rows`, efforts `known`
-    (N, nv) taken off; 0 where there is no clear least one, None where it is at the end of ±50 ms.
+    """Delay of efforts relative to states (s) with the smallest residual of the base regressor `rows`, with efforts
+    `known` (N, nv) subtracted. 0 without a clear minimum, None if the minimum is at an end of the range ±50 ms.
     """
     root = np.sqrt(weights)
     A = (rows.X * root[..., None]).reshape(-1, rows.X.shape[-1])
@@ -189,20 +191,20 @@ def estimate_delay(equations: Equations, rows: Rows, known: Array, weights: Arra
     squares, V = np.linalg.eigh(A.T @ A)
     Q = A @ (V[:, squares > 1e-12 * squares[-1]] / np.sqrt(squares[squares > 1e-12 * squares[-1]]))
 
-    def left(delay: float) -> float:
+    def residual(delay: float) -> float:
         b = ((equations.efforts(delay) - known) * root).reshape(-1)
         return float(b @ b - np.sum((Q.T @ b) ** 2))
 
-    now, clear = left(0.0), 4.0 * np.log(max(root.size, 2))
+    undelayed, significant = residual(0.0), 4.0 * np.log(max(root.size, 2))
     best, width = 0.0, LONGEST_DELAY / STEPS
     steps = range(-STEPS, STEPS + 1)
     for k in range(3):
-        values = [left(best + width * step) for step in steps]
-        at = int(np.argmin(values))
-        if at in (0, len(values) - 1):
-            return None if k == 0 and now - values[at] > clear else 0.0
-        before, least, after = values[at - 1:at + 2]
-        curvature = before - 2.0 * least + after
-        best += width * (steps[at] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
+        values = [residual(best + width * step) for step in steps]
+        index = int(np.argmin(values))
+        if index in (0, len(values) - 1):
+            return None if k == 0 and undelayed - values[index] > significant else 0.0
+        before, smallest, after = values[index - 1:index + 2]
+        curvature = before - 2.0 * smallest + after
+        best += width * (steps[index] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
         steps, width = range(-2, 3), 0.25 * width
-    return best if now - left(best) > clear else 0.0
+    return best if undelayed - residual(best) > significant else 0.0

@@ -24,7 +24,7 @@ WIDTH = 9            # lines over which the spectrum is smoothed, half a period 
 
 @dataclass(frozen=True, eq=False)
 class EffortFactor:
-    """Test problem of one joint, friction projected out, in r orthonormal directions of time: b (r, m), D (m of
+    """Test problem of one joint, with friction projected out, in r orthonormal directions of time: b (r, m), D (m of
     (r, p)), y (r,). noise: variance σ² per direction; limit: critical value in standard errors.
     """
 
@@ -34,7 +34,7 @@ class EffortFactor:
     noise: float
     limit: float
 
-    def given(self, factors: Array) -> tuple[Array, Array]:
+    def estimate(self, factors: Array) -> tuple[Array, Array]:
         """Estimate k̂ (m,) and standard errors (m,), with the covariance S(k) of these factors (m,)."""
         D = sum(k * part for k, part in zip(factors, self.D, strict=True))
         apply = inverse_covariance(np.asarray(D), self.noise)
@@ -43,16 +43,16 @@ class EffortFactor:
 
     def above(self, *factors: float) -> bool:
         """Whether the test rejects each of these values of the first factor from above; other factors are 1."""
-        return min(self._off(factors)) > self.limit
+        return min(self._deviations(factors)) > self.limit
 
     def below(self, *factors: float) -> bool:
         """Whether the test rejects each of these values of the first factor from below; other factors are 1."""
-        return max(self._off(factors)) < -self.limit
+        return max(self._deviations(factors)) < -self.limit
 
-    def _off(self, factors: tuple[float, ...]) -> list[float]:
-        """Distances of the estimate above these values of the first factor, in standard errors."""
-        each = [self.given(np.array([k, *[1.0] * (len(self.D) - 1)])) for k in factors]
-        return [float((found[0] - k) / error[0]) for k, (found, error) in zip(factors, each, strict=True)]
+    def _deviations(self, factors: tuple[float, ...]) -> list[float]:
+        """Differences of the estimate from these values of the first factor, in standard errors."""
+        estimates = [self.estimate(np.array([k, *[1.0] * (len(self.D) - 1)])) for k in factors]
+        return [float((k_hat[0] - k) / error[0]) for k, (k_hat, error) in zip(factors, estimates, strict=True)]
 
 
 def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, friction: Array,
@@ -72,18 +72,19 @@ def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, frictio
     if freedoms < 2 or (sizes <= SMALLEST * np.linalg.norm(np.column_stack([y, b]), axis=0).max()).any():
         return None
     if m > 1 and np.linalg.svd(columns[:, 1:m + 1] / sizes[1:], compute_uv=False)[-1] < SMALLEST:
-        return None    # parts in proportion: their factors cannot be told apart
-    basis, turned = np.linalg.qr(columns[:, 1:])
-    own, parts = basis.T @ columns[:, 0], tuple(turned[:, m + k * p:m + (k + 1) * p] for k in range(m))
-    outside = max(float(sizes[0]**2 - own @ own), 0.0)
-    rubbing = friction @ np.linalg.lstsq(np.column_stack([friction, free, b]), y, rcond=None)[0][:friction.shape[1]]
-    misfit = MISFIT**2 * float(np.sum((rubbing - rubbing.mean())**2))
-    variance, k, share = _noise(own, turned[:, :m], parts, outside, freedoms)
-    left = columns[:, 0] - columns[:, 1:] @ np.concatenate([k, share])
-    slower = max(filtered, correlated(left))
+        return None    # proportional parts, whose factors are indistinguishable
+    basis, rotated = np.linalg.qr(columns[:, 1:])
+    y_rotated, parts = basis.T @ columns[:, 0], tuple(rotated[:, m + k * p:m + (k + 1) * p] for k in range(m))
+    outside = max(float(sizes[0]**2 - y_rotated @ y_rotated), 0.0)
+    beta = np.linalg.lstsq(np.column_stack([friction, free, b]), y, rcond=None)[0]
+    friction_effort = friction @ beta[:friction.shape[1]]
+    misfit = MISFIT**2 * float(np.sum((friction_effort - friction_effort.mean())**2))
+    variance, k, share = _noise(y_rotated, rotated[:, :m], parts, outside, freedoms)
+    residual = columns[:, 0] - columns[:, 1:] @ np.concatenate([k, share])
+    slower = max(filtered, correlated(residual))
     limit = -float(ndtri(rare))
-    fewer = float(stdtrit(max(freedoms / slower, 1.0), rare)) / limit
-    return EffortFactor(turned[:, :m], parts, own, variance * slower * fewer**2 + misfit, limit)
+    student_ratio = float(stdtrit(max(freedoms / slower, 1.0), rare)) / limit
+    return EffortFactor(rotated[:, :m], parts, y_rotated, variance * slower * student_ratio**2 + misfit, limit)
 
 
 def _noise(y: Array, b: Array, parts: tuple[Array, ...], outside: float, freedoms: int) -> tuple[float, Array, Array]:
@@ -95,12 +96,12 @@ def _noise(y: Array, b: Array, parts: tuple[Array, ...], outside: float, freedom
         scales = np.maximum(np.abs(k), 1.0)
         D = np.asarray(sum(s * part for s, part in zip(scales, parts, strict=True)))
         U, s, _ = np.linalg.svd(D, full_matrices=False)
-        held = s**2 / (s**2 + variance)
+        shrinkage = s**2 / (s**2 + variance)
         apply = inverse_covariance(D, variance)
         k = np.linalg.solve(b.T @ apply(b), b.T @ apply(y))
         residual = y - b @ k
-        error = residual - U @ (held * (U.T @ residual))
-        before, variance = variance, max((float(error @ error) + outside) / max(freedoms - float(held.sum()), 1.0),
+        error = residual - U @ (shrinkage * (U.T @ residual))
+        before, variance = variance, max((float(error @ error) + outside) / max(freedoms - float(shrinkage.sum()), 1.0),
                                          1e-12 * float(y @ y) / freedoms)
         if abs(variance - before) < 1e-3 * before:
             break
@@ -111,7 +112,7 @@ def inverse_covariance(D: Array, variance: float) -> Callable[[Array], Array]:
     """x → (variance 1 + D Dᵀ)⁻¹ x."""
     U, s, _ = np.linalg.svd(D, full_matrices=False)
     eigenvalues = s**2 + variance
-    spans_all = U.shape[0] == U.shape[1]    # then what remains is rounding, which 1 / variance would blow up
+    spans_all = U.shape[0] == U.shape[1]    # the complement is then rounding, which 1 / variance would amplify
 
     def apply(x: Array) -> Array:
         inner = U.T @ x
@@ -126,8 +127,8 @@ def _basis(columns: Array) -> Array:
     lengths = np.linalg.norm(columns, axis=0)
     columns = columns[:, lengths > 1e-12] / lengths[lengths > 1e-12]
     U, s, _ = np.linalg.svd(columns, full_matrices=False)
-    found: Array = U[:, s > INDEPENDENT * max(float(s.max(initial=0.0)), 1.0)]
-    return found
+    basis: Array = U[:, s > INDEPENDENT * max(float(s.max(initial=0.0)), 1.0)]
+    return basis
 
 
 def correlated(r: Array) -> float:

@@ -1,4 +1,4 @@
-"""What an identified model does not explain, by speed, and the error of feed-forward to expect on another motion."""
+"""Residual of an identified model by speed, and the expected error of feed-forward on another motion."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class ResidualBySpeed:
     fastest: Array
 
     def at(self, v: Array) -> Array:
-        """Root mean square of the residual at speeds (N, nv); empty bins have that of the largest of the others."""
+        """Root mean square of the residual at speeds (N, nv); empty bins have the largest value of the others."""
         usual = np.array([np.nanmax(row) if np.isfinite(row).any() else np.nan for row in self.rms])
         filled = np.where(np.isfinite(self.rms), self.rms, usual[:, None])
         columns = [row[np.searchsorted(bounds, np.abs(x))] for row, bounds, x in zip(filled, self.bounds, v.T,
@@ -37,7 +37,7 @@ class ResidualBySpeed:
 
 
 def residual_by_speed(model: RobotModel, rows: Rows, predicted: Array) -> ResidualBySpeed:
-    """Of measured efforts less predicted ones (N, nv)."""
+    """Residual by speed of measured minus predicted efforts (N, nv)."""
     v = np.abs(np.stack([rows.X[:, j, columns_of(model, "viscous").start + j] for j in range(model.nv)], axis=1))
     v = np.where(rows.measured, v, 0.0)
     fastest = v.max(axis=0)
@@ -54,8 +54,8 @@ def residual_by_speed(model: RobotModel, rows: Rows, predicted: Array) -> Residu
 
 @dataclass(frozen=True, eq=False)
 class ExpectedError:
-    """Standard deviations (N, nv) of feed-forward efforts, N m or N: residual, what no parameter explains, and
-    parameters, their uncertainty; outside (nv,): whether the joint is faster than it was when judged.
+    """Standard deviations (N, nv) of feed-forward efforts, N m or N: residual (unexplained by any parameters) and
+    parameters (their uncertainty); outside (nv,): whether the joint is faster than in the judged motion.
     """
 
     residual: Array
@@ -69,13 +69,13 @@ class ExpectedError:
 
 def parameter_deviation(model: RobotModel, names: tuple[str, ...], covariance: Array, smoothing: float, q: Array,
                         v: Array, a: Array) -> Array:
-    """Standard deviation (N, nv) of efforts from the covariance of the parameters of these columns; infinite where they
-    depend on a parameter that is not determined.
+    """Standard deviation (N, nv) of efforts from the covariance of the named parameters; infinite for efforts that
+    depend on an undetermined parameter.
     """
-    known = {name: k for k, name in enumerate(parameter_names(model))}
-    chosen = [i for i, name in enumerate(names) if name in known]    # others: motors, Stribeck's effect
+    columns = {name: k for k, name in enumerate(parameter_names(model))}
+    chosen = [i for i, name in enumerate(names) if name in columns]    # others: motors, Stribeck's effect
     slip = Friction(coulomb=1.0, smoothing=smoothing).effort(v)
-    X = full_regressor(model, q, v, a, slip)[..., [known[names[i]] for i in chosen]]
+    X = full_regressor(model, q, v, a, slip)[..., [columns[names[i]] for i in chosen]]
     part = covariance[np.ix_(chosen, chosen)]
     lost = ~np.isfinite(np.diag(part))
     part = np.where(lost[:, None] | lost, 0.0, part)

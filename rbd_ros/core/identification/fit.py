@@ -52,15 +52,15 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     and unrecorded positions follow from loop closure. validation: another recording for validation; by default the last
     share `holdout` of this one is held out. rotors, friction: whether these are unknown. stribeck: identify friction
     near rest, with a velocity per joint. drives: friction by direction and by load (`Friction`), each term of a joint
-    where motion that is not fitted shows it; not with closed loops. cutoff: of the zero-phase filter, Hz; None: from
-    the positions. smoothing: speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts relative to states, or
+    included if held-out motion shows it; not with closed loops. cutoff: of the zero-phase filter, Hz; None: from the
+    positions. smoothing: speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts relative to states, or
     "estimate". gains: factors from recorded values to N m or N, per joint, names → factors, or "estimate" (against the
     description). prior: weight of the description for unidentifiable directions, see `consistent_fit`. solver:
     "newton", or "semidefinite" for the same problem by the package Clarabel. robust: reduce the weight of outliers.
     slowest (rad/s, m/s): efforts of slower joints are excluded, because they stick, unless `friction` is False; 0 if
     torque is measured at the link. transmission: of a coupled wrist, whose motors on more than one joint have unknown
     rotors and friction. zeros: also identify zero offsets of the joints and the direction of gravity, as far as gravity
-    shows them. progress: called with a line at each step. Raises `RbdError` for invalid data.
+    determines them. progress: called with a line at each step. Raises `RbdError` for invalid data.
 
         >>> model = rbd.sample("two_link")
         >>> motion, t = rbd.SplineMotion(np.random.default_rng(0).normal(size=(30, 2)), 10.0), np.linspace(0, 10, 2001)
@@ -77,7 +77,7 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     if not model.nv:
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
     if stribeck and not friction:
-        raise RbdError("stribeck: friction is not unknown, and this is a part of it")
+        raise RbdError("stribeck: not supported if friction is not unknown")
     if drives and (not friction or constraints is not None):
         where = "with closed loops" if friction else "where friction is not unknown"
         raise RbdError(f"drives: not supported {where}")
@@ -104,28 +104,29 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         findings += zero.findings(model)
     check = check_efforts(equations, rows, body)
     findings += check.findings
-    found: Stribeck | None = None
+    near_rest: Stribeck | None = None
     if drives:
         task.tell("friction by direction and by load")
         equations, unknown, base = task.with_drives(equations, rows, unknown, base, share)
         rows = equations.rows()
     if stribeck:
         task.tell("velocities of Stribeck's effect")
-        equations, unknown, base, found = task.with_stribeck(equations, rows, unknown, base, share)
+        equations, unknown, base, near_rest = task.with_stribeck(equations, rows, unknown, base, share)
         rows = equations.rows()
-    fitted, held = split(rows, share)
-    if held is None and share > 0.0:
+    fitted, held_out = split(rows, share)
+    if held_out is None and share > 0.0:
         findings += ["the recording is too short to keep a part of it that is not fitted: nothing judges the result. "
                      "Record a longer motion, or another one to judge by"]
-    linear, part, notes = task.fitted(fitted, unknown, base, found)
+    linear, part, notes = task.fitted(fitted, unknown, base, near_rest)
     findings += notes
     if same:
         findings += ["validation: this is the recording that was fitted: nothing else is judged"]
     elif validation is not None:
         task.tell("validation")
-        held, notes = task.judged(validation, equations, lag)
+        held_out, notes = task.judged(validation, equations, lag)
         findings += notes
-    result = task.result(equations, unknown, base, found, linear, part, (fitted, held), lag, findings, check.reversed)
+    result = task.result(equations, unknown, base, near_rest, linear, part, (fitted, held_out), lag, findings,
+                         check.reversed)
     return result if zero is None else replace(result, zeros=zero)
 
 
@@ -168,15 +169,15 @@ class _Task:
 
     def equations(self, recording: Recording, chain: RecordedChain | None, cutoff: float | None, delay: float,
                   gains: Any) -> tuple[Equations, Rows, list[str]]:
-        """The recording as equations, with gains, their rows, and what was found in it."""
+        """The recording as equations, with gains, their rows, and findings."""
         coupled = self.coupled
         prepared = prepare(self.model, recording, cutoff, delay, self.smoothing, coupled.rows)
         notes = _notes(prepared, chain)
         unit = Equations(self.model, prepared, np.ones(self.model.nv), coupled, self.slowest, chain)
         check = check_efforts(unit, unit.rows(), self.body) if isinstance(gains, str) else None
-        gain, said = checked_gains(self.model, gains, check)
+        gain, gain_notes = checked_gains(self.model, gains, check)
         equations = replace(unit, gain=gain)
-        return equations, equations.rows(), [*notes, *said]
+        return equations, equations.rows(), [*notes, *gain_notes]
 
     def unknown(self, rows: Rows, equations: Equations) -> tuple[Unknowns, BaseParameters]:
         """The unknowns of the fit, and their base parameters."""
@@ -191,21 +192,21 @@ class _Task:
     def aligned(self, equations: Equations, recording: Recording, base: BaseParameters,
                 unknown: Unknowns) -> tuple[Equations, float, list[str]]:
         """The equations with efforts aligned to states, the delay (s), and findings."""
-        known, lag, less = _known(unknown), 0.0, unknown.columns[base.independent]
+        known, lag, independent = _known(unknown), 0.0, unknown.columns[base.independent]
         notes: list[str] = []
         for _ in range(DELAY_ROUNDS):    # weights improve as the delay decreases
             rows = equations.rows()
-            linear = rows.columns(less, known)
-            more = estimate_delay(equations, linear, rows.X @ known,
+            linear = rows.columns(independent, known)
+            further_delay = estimate_delay(equations, linear, rows.X @ known,
                                   linear_fit(linear, self.robust, False).weights)
-            if more is None:
+            if further_delay is None:
                 notes = ["efforts fit the states best at the end of the range of delays that is searched: if they are "
                          "late or early by more, give the delay"]
-            if more is None or abs(more) < SHORTEST_DELAY:
+            if further_delay is None or abs(further_delay) < SHORTEST_DELAY:
                 break
-            lag += more
+            lag += further_delay
             self.tell(f"efforts {1e3 * lag:.1f} ms behind the states")
-            equations = replace(equations, prepared=self._again(recording, equations.prepared, lag))
+            equations = replace(equations, prepared=self._prepared(recording, equations.prepared, lag))
         if lag:
             notes.append(f"efforts are {1e3 * abs(lag):.1f} ms {'behind' if lag > 0.0 else 'ahead of'} the states: "
                          "taken back")
@@ -213,7 +214,8 @@ class _Task:
 
     def with_zeros(self, equations: Equations, recording: Recording,
                    lag: float) -> tuple[_Task, Recording, Equations, Zeros]:
-        """The task with gravity, and the recording and its equations with positions, that fit the efforts best."""
+        """The task with the gravity, and the recording and its equations with the positions, that best fit the efforts.
+        """
         if equations.chain is not None:
             raise RbdError("zeros: offsets of positions are not identified in closed loops, whose joints share them")
         task, offset, shown = self, np.zeros(self.model.nv), None
@@ -232,7 +234,7 @@ class _Task:
             model = task.model.with_(gravity=turned(task.model.gravity, step[count:]))
             task = replace(task, model=model)
             shifted = moved(recording, model, offset)
-            equations = replace(equations, model=model, prepared=task._again(shifted, equations.prepared, lag))
+            equations = replace(equations, model=model, prepared=task._prepared(shifted, equations.prepared, lag))
             self.tell(f"zero offsets up to {np.abs(offset).max(initial=0.0):.4f} (rad or m)")
             if np.abs(step).max(initial=0.0) < SETTLED:
                 break
@@ -242,7 +244,7 @@ class _Task:
         tilt = float(np.arctan2(np.linalg.norm(np.cross(old, new)), old @ new))
         return task, shifted, equations, Zeros(offset, width, new, tilt, float(max(half[count:], default=np.inf)))
 
-    def _again(self, recording: Recording, prepared: Prepared, delay: float) -> Prepared:
+    def _prepared(self, recording: Recording, prepared: Prepared, delay: float) -> Prepared:
         return prepare(self.model, recording, prepared.cutoff, delay, self.smoothing, self.coupled.rows)
 
     def with_drives(self, equations: Equations, rows: Rows, unknown: Unknowns, base: BaseParameters,
@@ -265,17 +267,17 @@ class _Task:
         law = LawOf(prepared, self.smoothing, len(rows.y))
         stribeck_fit = find_stribeck(rows, law, fastest, joints, self.smoothing, self.robust)
         names = tuple(f"stribeck({self.model.velocity_names[j]})" for j in stribeck_fit.terms.joints)
-        more = unknown.with_heights(self.model, stribeck_fit.terms.joints)
-        return replace(equations, stribeck=stribeck_fit.terms), more, with_columns(base, names), stribeck_fit
+        extended = unknown.with_heights(self.model, stribeck_fit.terms.joints)
+        return replace(equations, stribeck=stribeck_fit.terms), extended, with_columns(base, names), stribeck_fit
 
     def fitted(self, rows: Rows, unknown: Unknowns, base: BaseParameters,
-               found: Stribeck | None) -> tuple[LinearFit, Array, list[str]]:
+               near_rest: Stribeck | None) -> tuple[LinearFit, Array, list[str]]:
         """Least squares of the base parameters, the consistent values of all unknowns, and findings."""
         known, columns = _known(unknown), unknown.columns
         linear = linear_fit(rows.columns(columns[base.independent], known), self.robust)
-        if found is not None:    # its intervals include the uncertainty of the velocities
-            linear = replace(found.fit, beta=linear.beta, covariance=found.fit.covariance[:base.rank, :base.rank],
-                             weights=linear.weights, condition=linear.condition, outliers=linear.outliers)
+        if near_rest is not None:    # its intervals include the uncertainty of the velocities
+            linear = replace(near_rest.fit, beta=linear.beta, weights=linear.weights, condition=linear.condition,
+                             covariance=near_rest.fit.covariance[:base.rank, :base.rank], outliers=linear.outliers)
         self.tell("consistent fit")
         part = self.solve(rows.columns(columns, known), linear.weights, unknown, self.weight)
         return linear, part, [f"{linear.outliers} efforts are more than six standard deviations off: they count "
@@ -286,16 +288,17 @@ class _Task:
         if equations.chain is not None:
             validation = with_motors(completed(self.model, equations.chain.constraints, validation),
                                      equations.chain.motors)
-        prepared = self._again(validation, equations.prepared, lag)
-        held = replace(equations, prepared=prepared)
-        rows = held.rows()
+        prepared = self._prepared(validation, equations.prepared, lag)
+        judged = replace(equations, prepared=prepared)
+        rows = judged.rows()
         return rows, [f"validation: {note}" for note in (
-            *_notes(prepared, equations.chain), *check_efforts(held, rows, self.body).findings, *held.left_out(rows))]
+            *_notes(prepared, equations.chain), *check_efforts(judged, rows, self.body).findings,
+            *judged.left_out(rows))]
 
-    def result(self, equations: Equations, unknown: Unknowns, base: BaseParameters, found: Stribeck | None,
+    def result(self, equations: Equations, unknown: Unknowns, base: BaseParameters, near_rest: Stribeck | None,
                linear: LinearFit, part: Array, rows: tuple[Rows, Rows | None], lag: float,
-               findings: list[str], turned: tuple[str, ...]) -> Identification:
-        """Everything in its place."""
+               findings: list[str], wrong_signs: tuple[str, ...]) -> Identification:
+        """The result with residuals, confidence and findings."""
         model, prepared, names = self.model, equations.prepared, self.model.velocity_names
         known = _known(unknown)
         predicted, free, theta = known.copy(), known.copy(), np.array(unknown.theta)
@@ -305,40 +308,41 @@ class _Task:
         theta[unknown.columns[joint_part]] = part[joint_part]
         residual, shown_rows = residuals(model, *rows, unknown.theta, predicted, free)
         confidence = estimates(unknown, base, linear, part)
-        unseen = [estimate.name for estimate in confidence if not estimate.seen]
+        undetermined = [estimate.name for estimate in confidence if not estimate.seen]
         if self.mode != "payload" and self.friction:
-            unseen += [f"{what}({names[j]})" for j in prepared.still for what in ("viscous", "coulomb")]
+            undetermined += [f"{term}({names[j]})" for j in prepared.still for term in ("viscous", "coulomb")]
         velocities: tuple[StribeckVelocity, ...] = ()
-        if found is not None:
-            unseen += [f"stribeck({names[j]})" for j in found.unseen]
+        if near_rest is not None:
+            undetermined += [f"stribeck({names[j]})" for j in near_rest.unseen]
+            law = near_rest.terms
             velocities = tuple(StribeckVelocity(names[j], float(w), float(half)) for j, w, half in
-                               zip(found.terms.joints, found.terms.velocities, found.half_width, strict=True))
+                               zip(law.joints, law.velocities, near_rest.half_width, strict=True))
         transmission, coupled = self.transmission, equations.coupled
         if transmission is not None and coupled.names:
             first = columns_of(model, "offset").stop
             transmission = transmission.identified(theta[first:first + coupled.parameters.size])
             findings = [*findings, f"rotors and friction of motors on more than one joint ({', '.join(coupled.names)}) "
                         "are in no file that is written: no node knows of them"]
-        changed, load, offset, height = identified_model(model, theta, unknown, part, equations.stribeck)
+        identified, load, offset, heights = identified_model(model, theta, unknown, part, equations.stribeck)
         drives: DriveFriction | None = None
         if equations.drive is not None:
             terms = equations.drive
             first = columns_of(model, "offset").stop + coupled.parameters.size
-            drives = terms.values(changed, theta[first:first + len(terms.terms)])
-            asked = {f"{kind}({names[j]})" for kind in KINDS for j in range(model.nv)}
-            unseen += sorted(asked - set(terms.names(model)))
+            drives = terms.values(identified, theta[first:first + len(terms.terms)])
+            candidates = {f"{kind}({names[j]})" for kind in KINDS for j in range(model.nv)}
+            undetermined += sorted(candidates - set(terms.names(model)))
         if self.friction:
             findings = [*findings, *(
                 f"friction of {drift.joint} changes by {drift.change:+.2g} N m (or N) over {drift.duration:.0f} s, as "
                 "by temperature: warm the robot up before recording"
                 for drift in drifting(model, rows[0], prepared, rows[0].X @ free))]
         return Identification(
-            model=changed, smoothing=self.smoothing, offset=offset, load=load, residual=residual, confidence=confidence,
-            unidentifiable=tuple(unseen), findings=(*findings, *verdict(model, residual)), base=base,
-            condition=linear.condition, delay=lag, gains=equations.gain, cutoff=prepared.cutoff,
-            duration=prepared.duration, prior=model, mode=self.mode, validation=shown_rows, stribeck_height=height,
-            stribeck=velocities, transmission=transmission, reversed=turned, covariance=linear.covariance,
-            drives=drives)
+            model=identified, smoothing=self.smoothing, offset=offset, load=load, residual=residual,
+            confidence=confidence, unidentifiable=tuple(undetermined),
+            findings=(*findings, *verdict(model, residual)), base=base, condition=linear.condition, delay=lag,
+            gains=equations.gain, cutoff=prepared.cutoff, duration=prepared.duration, prior=model, mode=self.mode,
+            validation=shown_rows, stribeck_height=heights, stribeck=velocities, transmission=transmission,
+            reversed=wrong_signs, covariance=linear.covariance, drives=drives)
 
 
 def _share(value: Any) -> float:
@@ -361,10 +365,10 @@ def _slowest(value: Any) -> float:
     return 0.0 if isinstance(value, int | float) and value == 0.0 else positive(value, "slowest", "speed, or 0")
 
 
-def _transmission(given: Any) -> Transmission | None:
-    if given is not None and not isinstance(given, Transmission):
-        raise RbdError(f"transmission: expected rbd.Transmission, got {shown(given)}")
-    return given
+def _transmission(value: Any) -> Transmission | None:
+    if value is not None and not isinstance(value, Transmission):
+        raise RbdError(f"transmission: expected rbd.Transmission, got {shown(value)}")
+    return value
 
 
 def _solver(name: str) -> Callable[[Rows, Array, Unknowns, float], Array]:
@@ -374,7 +378,7 @@ def _solver(name: str) -> Callable[[Rows, Array, Unknowns, float], Array]:
 
 
 def _notes(prepared: Prepared, chain: RecordedChain | None) -> list[str]:
-    """The notes without that on constant efforts if these are of joints without motors, which is already reported."""
+    """The notes, without the one on constant efforts if it concerns joints without motors only, already reported."""
     reported = chain is not None and not np.isin(prepared.unmeasured, chain.motors).any()
     return [note for note in prepared.notes if not (reported and note.startswith("efforts that are constant"))]
 

@@ -1,8 +1,8 @@
 """The float test: how far each joint would sink or climb under the model's gravity torque alone, from a recording.
 
-With gains off, a joint whose drive is told the torque g(q) of the model moves by `M q̈ = −e − c sign(q̇) − d q̇` from
-rest, with the missing torque e (`torque_errors`), dry friction c and viscous friction d of the recording, and the
-diagonal element M of the mass matrix: the other joints are held. Where |e| ≤ c it rests.
+Without position control, a joint commanded with the gravity torque g(q) of the model moves from rest by
+`M q̈ = −e − c sign(q̇) − d q̇`, with the missing torque e (`torque_errors`), dry friction c and viscous friction d of the
+recording, and the diagonal element M of the mass matrix, as the other joints are held. If |e| ≤ c it does not move.
 """
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def drift_interval(excess: float, half_width: float, level: tuple[float, float],
                    inertia: tuple[float, float], time: float) -> tuple[float, float]:
     """Least and largest displacement within the intervals (low, high) of friction and inertia."""
     def extreme(value: float, outwards: float) -> float:
-        i = 0 if value * outwards > 0.0 else 1    # little friction carries it farther
+        i = 0 if value * outwards > 0.0 else 1    # the drift is largest with the lowest friction
         return drift(value, max(level[i], 0.0), max(damping[i], 0.0), inertia[i], time)
 
     return extreme(excess - half_width, -1.0), extreme(excess + half_width, 1.0)
@@ -59,11 +59,11 @@ def drift_interval(excess: float, half_width: float, level: tuple[float, float],
 class JointFloat:
     """One joint, in the pose q (nv,) of the recording where it drifts farthest.
 
-    verdict: "rests" (also at the ends of the interval the drift stays within the window), "sinks", "climbs" (leaves
-    it, along gravity or against it), "unsure" (the interval reaches out of the window), "unknown" (the recording does
-    not show it). drift, low, high: displacement and its 95 % interval, rad or m. error, half_width: torque that the
-    model's gravity torque lacks there; level, level_half_width: dry friction; N m or N. torques: None if unknown.
-    advice: what is wrong, and what to do; "" if nothing is.
+    verdict: "rests" (the interval of the drift is within the window), "sinks", "climbs" (it leaves the window, along
+    gravity or against it), "unsure" (the interval extends beyond the window), "unknown" (not determined by the
+    recording). drift, low, high: displacement and its 95 % interval, rad or m. error, half_width: torque missing in the
+    model's gravity torque there; level, level_half_width: dry friction; N m or N. torques: None if unknown. advice:
+    error and remedy; "" without an error.
     """
 
     joint: str
@@ -86,8 +86,8 @@ class JointFloat:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FloatTest:
-    """The result of `float_test`. window (nv,): rad or m; time: s; load: what explains the errors of all joints, None
-    where nothing does; findings: what was left out or is doubtful, in words.
+    """The result of `float_test`. window (nv,): rad or m; time: s; load: a load that explains the errors of all joints,
+    or None; findings: exclusions and doubts, as text.
     """
 
     model: RobotModel
@@ -112,7 +112,7 @@ class FloatTest:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to do: of a load if it explains everything, else joint by joint."""
+        """The remedies: that of a load if it explains all errors, else those of the joints."""
         unknown = [joint.advice for joint in self.joints if joint.verdict == "unknown"]
         if self.load is not None:
             return load_cause(self.load), *unknown
@@ -129,10 +129,11 @@ def float_test(model: RobotModel, recording: Recording, *, gains: ArrayLike | di
     """How far each joint would sink or climb within `time` (s) if it alone were free, under the gravity torque of the
     model without gains.
 
-    recording: positions and efforts of slow motion in which every joint passes the poses of interest both ways: so
-    friction is told from gravity. gains: factors from recorded to true torques, as of `identify`. window: largest
-    accepted drift, rad or m, one number or (nv,). body: that may carry a load which the model lacks (the last one).
-    cutoff: of the filter, Hz. slowest: rad/s or m/s, slower joints stick, their efforts say nothing. Raises `RbdError`.
+    recording: positions and efforts of slow motion in which every joint passes the poses of interest in both
+    directions, to distinguish friction from gravity. gains: factors from recorded to true torques, as of `identify`.
+    window: largest accepted drift, rad or m, one number or (nv,). body: the one that may carry a load missing in the
+    model; by default the last. cutoff: of the filter, Hz. slowest: rad/s or m/s; efforts of slower joints, which stick,
+    are ignored. Raises `RbdError`.
 
         >>> model = rbd.sample("two_link")
         >>> t = np.linspace(0.0, 20.0, 2001)
@@ -180,8 +181,8 @@ def _window(window: ArrayLike, model: RobotModel) -> Array:
 
 def _rows(model: RobotModel, prepared: Prepared, gains: Array, slowest: float) -> tuple[
         Array, Array, Array, NDArray[np.bool_]]:
-    """Positions (N, nv), gravity torque (N, nv), table of efforts, model torques, slip and velocity (4, N, nv), all
-    filtered equally, and mask of joints that move and are measured (N, nv).
+    """Positions (N, nv), gravity torque (N, nv), efforts, model torques, slip and velocity (4, N, nv), all filtered
+    equally, and the mask of moving, measured joints (N, nv).
     """
     positions, gravity, tables, masks = [], [], [], []
     for piece in prepared.pieces:
@@ -201,24 +202,24 @@ def _judged(model: RobotModel, j: int, q: Array, g: Array, inertia: Array, error
     """The joint in the pose of rows q (n, nv) where it drifts farthest; g, inertia (n,): of the joint there."""
     name = model.velocity_names[j]
     if error is None:
-        nothing = math.nan
-        return JointFloat(name, "unknown", nothing, nothing, nothing, nothing, nothing, nothing, nothing,
+        nan = math.nan
+        return JointFloat(name, "unknown", nan, nan, nan, nan, nan, nan, nan,
                           model.neutral(), None, f"{name} is not shown: record it moving slowly both ways, faster than "
                           "friction sticks; friction hides the torque of a joint that rests")
     missing, half = error.missing(g), error.missing_half_width(g)
     level, level_half = max(float(error.friction[0]), 0.0), float(error.friction_half_width[0])
     damping, damping_half = max(float(error.friction[1]), 0.0), float(error.friction_half_width[1])
-    # Of the drive that acts 1/s-fold all torques are s-fold in what it says, so inertia is, too.
+    # Recorded torques are `factor` times the true ones; so must be the inertia.
     share = error.factor if error.factor > 0.0 else 1.0
     drifts = [drift(-e, level, damping, share * M, time) for e, M in zip(missing, inertia, strict=True)]
     i = int(np.argmax(np.abs(drifts))) if any(drifts) else int(np.argmax(np.abs(missing) + half))
-    around = share * inertia[i] * (1.0 + INERTIA * np.array([-1.0, 1.0]))
+    inertias = share * inertia[i] * (1.0 + INERTIA * np.array([-1.0, 1.0]))
     low, high = drift_interval(-float(missing[i]), float(half[i]), (level - level_half, level + level_half),
                                (damping - damping_half, damping + damping_half),
-                               (around[0], around[1]), time)
-    moved, advice = drifts[i], cause(name, error)
-    if abs(moved) > window and low * high > 0.0:
-        verdict = "climbs" if moved * g[i] > 0.0 else "sinks"
+                               (inertias[0], inertias[1]), time)
+    displacement, advice = drifts[i], cause(name, error)
+    if abs(displacement) > window and low * high > 0.0:
+        verdict = "climbs" if displacement * g[i] > 0.0 else "sinks"
     elif max(abs(low), abs(high)) > window:
         verdict = "unsure"
         advice = advice or (f"{name}: the torque is not known well enough: record more slow motion of this joint, both "
@@ -227,5 +228,5 @@ def _judged(model: RobotModel, j: int, q: Array, g: Array, inertia: Array, error
         verdict = "rests"
         if advice and abs(missing[i]) > half[i]:
             advice += " (friction holds it)"
-    return JointFloat(name, verdict, moved, low, high, float(missing[i]), float(half[i]), level, level_half,
+    return JointFloat(name, verdict, displacement, low, high, float(missing[i]), float(half[i]), level, level_half,
                       np.array(q[i]), error, advice)

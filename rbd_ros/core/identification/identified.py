@@ -82,16 +82,15 @@ class Identification:
     """The result of `identify`.
 
     model: with the new inertias, rotors, damping and friction. offset (nv,): constant effort per joint, N m or N. load:
-    of mode "payload", on top of what the body weighed, in the frame of its link. confidence: base parameters with
-    intervals; unidentifiable: names of those that the recording does not show, whose values are the description's.
-    findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts.
-    cutoff: of the filter, Hz. prior: the model that it began with. stribeck_height (nv,): friction near rest above the
-    Coulomb level, N m or N, zero where it was not asked for or is not shown; stribeck: the velocities of the others.
-    drives: friction by direction and by load, if it was asked for, 0 where it is not shown.
-    reversed: joints whose effort has the wrong sign: no model of these is written.
-    transmission: with the rotors and the friction of motors on more than one joint, where there are any; no URDF and no
-    node knows of them. zeros: of positions and gravity, if these were asked for: `model` has this gravity, and efforts
-    are those of recorded positions plus offsets. covariance (rank, rank): of the unconstrained base parameters.
+    of mode "payload", in addition to the body's own inertia, in the frame of its link. confidence: base parameters with
+    intervals; unidentifiable: names of the parameters that the recording does not determine, with the description's
+    values. findings: results, exclusions and doubts, as text. delay (s), gains (nv,): applied to the efforts. cutoff:
+    of the filter, Hz. prior: the initial model. stribeck_height (nv,): friction near rest above the Coulomb level, N m
+    or N, zero if not requested or not determined; stribeck: velocities of the joints with a height. drives: friction by
+    direction and by load, if requested, zero if not determined. reversed: joints whose effort has the wrong sign; then
+    no model is written. transmission: with rotors and friction of motors on more than one joint, which neither URDF nor
+    nodes support. zeros: offsets of positions, and gravity, if requested: `model` has this gravity, and efforts are
+    those of recorded positions plus offsets. covariance (rank, rank): of the unconstrained base parameters.
     """
 
     model: RobotModel
@@ -121,7 +120,7 @@ class Identification:
 
     @property
     def friction(self) -> Friction:
-        """Damping, Coulomb friction, Stribeck's effect of the joints, and what depends on direction and load."""
+        """Friction of the joints: damping, Coulomb level, Stribeck's effect, dependence on direction and load."""
         law = joint_friction(self.model, self.smoothing)
         if self.stribeck:
             law = Friction(self.model.damping, self.model.friction, self.model.friction + self.stribeck_height,
@@ -145,8 +144,8 @@ class Identification:
         return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)
 
     def expected_error(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> ExpectedError:
-        """The error to expect of feed-forward efforts by this model on a motion q, v, a (N, nv): from the residual at
-        the same speeds on motion that was not fitted, and from the uncertainty of the parameters.
+        """The expected error of this model's feed-forward efforts on a motion q, v, a (N, nv): from the residual of
+        held-out motion at the same speeds, and from the uncertainty of the parameters.
         """
         from ..model.state import states
 
@@ -159,11 +158,11 @@ class Identification:
         return ExpectedError(speeds.at(v), deviation, np.abs(v).max(axis=0) > speeds.fastest)
 
     def _true_position(self, q: Any) -> Any:
-        """Positions behind those that the encoders say."""
+        """True positions of encoder positions q: with the zero offsets added."""
         return q if self.zeros is None else np.asarray(q, dtype=np.float64) + self.zeros.position
 
     def require_signs(self) -> None:
-        """`RbdError` where efforts have the wrong sign: bodies and friction that explain these are wrong."""
+        """Raise `RbdError` if efforts have the wrong sign: the fitted bodies and friction are then wrong."""
         if self.reversed:
             gains = " ".join(f"{name}=-1" for name in self.reversed)
             raise RbdError(f"no model is written: the effort of {', '.join(self.reversed)} has the wrong sign. Give "
@@ -201,7 +200,7 @@ class Identification:
 
 def identified_model(model: RobotModel, theta: Array, unknown: Unknowns, part: Array,
                      stribeck: StribeckTerms | None) -> tuple[RobotModel, Inertia | None, Array, Array]:
-    """The model with parameters θ, the load (mode "payload"), the offsets and Stribeck heights (nv,)."""
+    """The model with parameters θ, the load (mode "payload"), offsets and Stribeck heights (nv,)."""
     links = dict(model.description.links)
     load = None
     for k, (name, first, _) in enumerate(unknown.bodies):
@@ -213,8 +212,8 @@ def identified_model(model: RobotModel, theta: Array, unknown: Unknowns, part: A
     changed = RobotModel.from_description(dataclasses.replace(model.description, links=links))
     values: dict[str, Array] = {}
     scalars = unknown.scalars
-    for what, field in (("rotor", "armature"), ("viscous", "damping"), ("coulomb", "friction")):
-        columns = columns_of(model, what)
+    for kind, field in (("rotor", "armature"), ("viscous", "damping"), ("coulomb", "friction")):
+        columns = columns_of(model, kind)
         if np.any((scalars >= columns.start) & (scalars < columns.stop)):
             values[field] = np.maximum(theta[columns], 0.0)
     if "armature" in values:

@@ -13,12 +13,12 @@ from .linear_fit import LinearFit, Rows
 from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
-POOR = 0.5           # relative residual of a joint, from where on its efforts are not explained
+POOR = 0.5           # relative residual of a joint above which its efforts count as unexplained
 BETTER = "Record a longer motion, with more acceleration of all joints: `rbd excite` finds one"
-MEASURABLE = 1e-9    # relative residual: one that is smaller is rounding
-TIMES = 2.0          # the residual where it was not fitted is as much larger: the motion shows too little
-FEW = 0.03           # unless that is small anyway
-GOOD = 0.1           # residual of a result that is of use
+MEASURABLE = 1e-9    # relative residuals below are rounding
+TIMES = 2.0          # ratio of held-out to fitted residual above which the motion is too poor
+FEW = 0.03           # held-out residuals below are always accepted
+GOOD = 0.1           # largest residual of a useful result
 
 
 def residuals(model: RobotModel, fitted: Rows, judged: Rows | None, start: Array, theta: Array,
@@ -32,15 +32,15 @@ def residuals(model: RobotModel, fitted: Rows, judged: Rows | None, start: Array
     return residual, Validation(rows.y, before, after, residual_by_speed(model, rows, after))
 
 
-def _relative(rows: Rows, found: Array) -> Array:
+def _relative(rows: Rows, predicted: Array) -> Array:
     """‖τ − τ̂‖ / ‖τ‖ per joint; NaN without measurements."""
-    off, size = (np.linalg.norm(x * rows.measured, axis=0) for x in (rows.y - found, rows.y))
-    return np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
+    error, size = (np.linalg.norm(x * rows.measured, axis=0) for x in (rows.y - predicted, rows.y))
+    return np.where(size > 0.0, error / np.where(size > 0.0, size, 1.0), np.nan)
 
 
-def _overall(rows: Rows, found: Array) -> float:
-    off, size = (np.linalg.norm(x[rows.measured]) for x in (rows.y - found, rows.y))
-    return float(off / size) if size > 0.0 else float("nan")
+def _overall(rows: Rows, predicted: Array) -> float:
+    error, size = (np.linalg.norm(x[rows.measured]) for x in (rows.y - predicted, rows.y))
+    return float(error / size) if size > 0.0 else float("nan")
 
 
 def estimates(unknown: Unknowns, base: BaseParameters, linear: LinearFit, part: Array) -> tuple[Estimate, ...]:

@@ -14,7 +14,7 @@ KEYS = ("body", "mass", "com", "inertia")
 
 
 def read_known_load(path: str | os.PathLike[str]) -> tuple[str, Inertia, str]:
-    """Body, load in the frame of its link, and what of it is known, as `drive_gains` takes them.
+    """Body, load in the frame of its link, and the argument `known`, for `drive_gains`.
 
     YAML: `body`; `mass`, kg; `com` [x, y, z], m; `inertia` [ixx, iyy, izz, ixy, ixz, iyz] about `com`, kg m². Without
     `inertia`, or without that and `com`, these are unknown. Raises `RbdError` for other keys and values.

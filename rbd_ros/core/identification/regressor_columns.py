@@ -25,9 +25,9 @@ def parameter_names(model: RobotModel, motors: tuple[str, ...] = ()) -> tuple[st
     """Names of θ: `m(link)`, `ixy(link)`, …, `rotor(joint)`, `viscous(joint)`, `coulomb(joint)`, `offset(joint)`, and
     `rotor(motor name)`, … of motors on more than one joint.
     """
-    return (*(f"{what}({body})" for body in model.body_names for what in INERTIAL),
-            *(f"{what}({joint})" for what in PER_JOINT for joint in model.velocity_names),
-            *(f"{what}(motor {motor})" for what in PER_MOTOR for motor in motors))
+    return (*(f"{kind}({body})" for body in model.body_names for kind in INERTIAL),
+            *(f"{kind}({joint})" for kind in PER_JOINT for joint in model.velocity_names),
+            *(f"{kind}(motor {motor})" for kind in PER_MOTOR for motor in motors))
 
 
 def columns_of(model: RobotModel, what: str) -> slice:
@@ -59,8 +59,8 @@ def full_regressor(model: RobotModel, q: Array, v: Array, a: Array, slip: Array,
     for part in (slice(k, min(k + AT_ONCE, n)) for k in range(0, n, AT_ONCE)):
         out[part, :, :bodies] = inertial_regressor(model, q[part], v[part], a[part])
     joints = np.arange(nv)
-    for what, column in zip(PER_JOINT, (a, v, slip, np.ones_like(v)), strict=True):
-        out[:, joints, columns_of(model, what).start + joints] = column
+    for kind, column in zip(PER_JOINT, (a, v, slip, np.ones_like(v)), strict=True):
+        out[:, joints, columns_of(model, kind).start + joints] = column
     return out
 
 

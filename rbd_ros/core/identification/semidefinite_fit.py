@@ -38,14 +38,14 @@ def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float
     R = R @ unknown.matrix
     count = len(unknown.bodies)
     y, size = SIZE * count, SIZE * count + len(unknown.scalars)
-    least = prior / unknown.spread**2
+    smallest_gamma = prior / unknown.spread**2
     n = size + 14 * count    # per body ten of Z and four of t
     pull = np.concatenate([np.zeros(y), prior / unknown.scalar_spread**2])
     start = np.concatenate([np.tile(IDENTITY, count), unknown.start])
     P, c = np.zeros((n, n)), np.zeros(n)
     square = R.T @ R + np.diag(pull)
     # Unknowns relative to the quadratic optimum, scaled by its standard deviations, for conditioning.
-    even = square + np.diag(np.concatenate([np.full(y, least), np.zeros(size - y)]))
+    even = square + np.diag(np.concatenate([np.full(y, smallest_gamma), np.zeros(size - y)]))
     y0 = start - np.linalg.solve(even, R.T @ (R @ start - z))
     T = np.eye(n)
     T[:size, :size] = np.linalg.inv(np.linalg.cholesky(even)).T
@@ -59,10 +59,10 @@ def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float
         parts.append((-np.eye(n)[bounded], -unknown.lower[bounded - y]))
         cones.append(clarabel.NonnegativeConeT(len(bounded)))
     for k in range(count):
-        own, Z, t = SIZE * k + np.arange(SIZE), size + 14 * k + np.arange(10), size + 14 * k + 10 + np.arange(4)
-        c[own] += least * IDENTITY
-        c[t] = -least
-        parts.append((-_block(n, own, Z), np.zeros(BLOCK * (BLOCK + 1) // 2)))
+        body, Z, t = SIZE * k + np.arange(SIZE), size + 14 * k + np.arange(10), size + 14 * k + 10 + np.arange(4)
+        c[body] += smallest_gamma * IDENTITY
+        c[t] = -smallest_gamma
+        parts.append((-_block(n, body, Z), np.zeros(BLOCK * (BLOCK + 1) // 2)))
         cones.append(clarabel.PSDTriangleConeT(BLOCK))
         for i in range(4):    # (t, 1, Z_ii): exp(t) ≤ Z_ii
             A, b = np.zeros((3, n)), np.array([0.0, 1.0, 0.0])
@@ -82,10 +82,10 @@ def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float
     return theta
 
 
-def _block(n: int, own: NDArray[np.int64], Z: NDArray[np.int64]) -> Array:
+def _block(n: int, body: NDArray[np.int64], Z: NDArray[np.int64]) -> Array:
     """`[[S, Z], [Zᵀ, diag Z]]` of the unknowns (n,), its upper triangle by columns, entries beside the diagonal √2."""
     matrix = np.zeros((BLOCK, BLOCK, n))
-    matrix[:4, :4, own] = BASIS.transpose(1, 2, 0)
+    matrix[:4, :4, body] = BASIS.transpose(1, 2, 0)
     matrix[_ROWS, 4 + _COLUMNS, Z] = 1.0
     for i in range(4):
         matrix[4 + i, 4 + i, Z[_DIAGONAL[i]]] = 1.0

@@ -58,12 +58,12 @@ class Equations:
 
     def gravity(self) -> Array:
         """The regressor of the inertias (N, nv, 10·nb) at rest in the rows' positions."""
-        found = []
+        parts = []
         for piece in self.prepared.pieces:
             q = piece.q[decimation(self.prepared, piece)]
             Y = inertial_regressor(self.model, q, np.zeros_like(q), np.zeros_like(q))
-            found.append(Y if self.chain is None else self.chain.reduced(q, Y))
-        return np.concatenate(found)
+            parts.append(Y if self.chain is None else self.chain.reduced(q, Y))
+        return np.concatenate(parts)
 
     def left_out(self, rows: Rows) -> list[str]:
         """Report of excluded efforts of sticking joints."""
@@ -76,13 +76,13 @@ class Equations:
 
     def _moving(self, piece: Piece) -> NDArray[np.bool_]:
         """Mask of usable efforts (N, nv): of moving joints. In closed loops a row combines a joint with its dependent
-        joints, which all must move.
+        joints, all of which must move.
         """
         rows = decimation(self.prepared, piece)
         stuck = sticking(piece, self.prepared.cutoff, self.slowest, self.coupled.rows)[rows]
         if self.chain is not None:
-            each = self.chain.reduced(piece.q[rows], stuck[..., None] * np.eye(self.model.nv))
-            stuck = np.abs(each).max(axis=2) > FELT
+            shares = self.chain.reduced(piece.q[rows], stuck[..., None] * np.eye(self.model.nv))
+            stuck = np.abs(shares).max(axis=2) > FELT
         return ~stuck
 
     def _efforts(self, piece: Piece) -> Array:
@@ -102,9 +102,9 @@ class Equations:
         if self.drive is not None:
             slip = np.concatenate([slip, self.drive.columns(self.model, self.prepared, piece)[rows]], axis=2)
         if self.stribeck is not None:
-            more = self.stribeck.columns(self.prepared, piece)[rows]
-            block = np.zeros((len(more), nv, more.shape[1]))
-            block[:, self.stribeck.joints, np.arange(more.shape[1])] = more
+            columns = self.stribeck.columns(self.prepared, piece)[rows]
+            block = np.zeros((len(columns), nv, columns.shape[1]))
+            block[:, self.stribeck.joints, np.arange(columns.shape[1])] = columns
             slip = np.concatenate([slip, block], axis=2)
         if self.chain is not None:
             slip = self.chain.reduced(piece.q[rows], slip)

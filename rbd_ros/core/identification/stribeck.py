@@ -53,8 +53,8 @@ def filtered_law(prepared: Prepared, piece: Piece, joints: NDArray[np.int64], ve
 @dataclass(frozen=True, eq=False)
 class Stribeck:
     """Identified Stribeck effect. terms: joints with a significant effect. half_width (k,): of 95 % intervals of their
-    velocities. unseen: examined joints without it. fit: least squares of the base columns, the heights and the
-    velocities' derivatives, in this order.
+    velocities. unseen: examined joints without significant effect. fit: least squares of the base columns, the heights
+    and the derivatives by the velocities, in this order.
     """
 
     terms: StribeckTerms
@@ -75,17 +75,17 @@ def find_stribeck(rows: Rows, pieces: LawOf, fastest: Array, joints: NDArray[np.
     for _ in range(ROUNDS):
         for j in joints:
             others = joints[(joints != j) & (height[joints] > 0.0)]
-            left = _Left(_with(rows, pieces, others, velocity[others]), fit.weights, int(j))
-            velocity[j], height[j] = _best(left, pieces, int(j), low, float(high[j]))
-        shown = joints[height[joints] > 0.0]
-        fit = linear_fit(_with(rows, pieces, shown, velocity[shown]), robust, intervals=False)
+            complement = _Complement(_with(rows, pieces, others, velocity[others]), fit.weights, int(j))
+            velocity[j], height[j] = _best(complement, pieces, int(j), low, float(high[j]))
+        accepted = joints[height[joints] > 0.0]
+        fit = linear_fit(_with(rows, pieces, accepted, velocity[accepted]), robust, intervals=False)
     while True:
-        fit, sure, half = _judged(rows, pieces, shown, velocity, (low, high), robust)
-        if sure.all():
+        fit, significant, half = _judged(rows, pieces, accepted, velocity, (low, high), robust)
+        if significant.all():
             break
-        shown = shown[sure]
-    unseen = tuple(int(j) for j in np.setdiff1d(joints, shown))
-    return Stribeck(StribeckTerms(shown, velocity[shown], smoothing), half, unseen, fit)
+        accepted = accepted[significant]
+    unseen = tuple(int(j) for j in np.setdiff1d(joints, accepted))
+    return Stribeck(StribeckTerms(accepted, velocity[accepted], smoothing), half, unseen, fit)
 
 
 class LawOf:
@@ -106,19 +106,19 @@ def _with(rows: Rows, law: LawOf, joints: NDArray[np.int64], velocities: Array, 
     """The rows with a column per joint, and with the derivatives by their velocities if heights are given."""
     if not len(joints):
         return rows
-    more = [law(joints, velocities)]
+    columns = [law(joints, velocities)]
     if slopes is not None:
         ahead, behind = (law(joints, velocities * (1.0 + sign * STEP)) for sign in (1.0, -1.0))
-        more.append(slopes * (ahead - behind) / (2.0 * STEP * velocities))
+        columns.append(slopes * (ahead - behind) / (2.0 * STEP * velocities))
     k = len(joints)
-    block = np.zeros((*rows.y.shape, k * len(more)))
-    for index, part in enumerate(more):
+    block = np.zeros((*rows.y.shape, k * len(columns)))
+    for index, part in enumerate(columns):
         block[:, joints, index * k + np.arange(k)] = part
     return Rows(np.concatenate([rows.X, block], axis=2), rows.y, rows.lengths, rows.measured, rows.correlation)
 
 
-class _Left:
-    """Projection of the efforts, and of a further column on joint j, on the complement of the rows' columns."""
+class _Complement:
+    """Projection of the efforts, and of a further column on joint j, onto the complement of the rows' column space."""
 
     def __init__(self, rows: Rows, weights: Array, j: int) -> None:
         self.root = np.sqrt(weights[:, j])
@@ -143,16 +143,16 @@ class _Left:
         return inner**2 / size, inner / size
 
 
-def _best(left: _Left, law: LawOf, j: int, low: float, high: float) -> tuple[float, float]:
-    """The best velocity, and its height."""
+def _best(complement: _Complement, law: LawOf, j: int, low: float, high: float) -> tuple[float, float]:
+    """The velocity with the largest reduction of the residual, by grid and golden-section search, and its height."""
     grid = np.geomspace(low, high, GRID)
-    gains = [left.gain(column)[0] for column in law(np.full(GRID, j), grid).T]
+    gains = [complement.gain(column)[0] for column in law(np.full(GRID, j), grid).T]
     k = int(np.argmax(gains))
     a, b = np.log(grid[max(k - 1, 0)]), np.log(grid[min(k + 1, GRID - 1)])
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
 
     def value(x: float) -> float:
-        return left.gain(law(np.array([j]), np.exp([x]))[:, 0])[0]
+        return complement.gain(law(np.array([j]), np.exp([x]))[:, 0])[0]
 
     c, d = b - ratio * (b - a), a + ratio * (b - a)
     at_c, at_d = value(c), value(d)
@@ -166,17 +166,17 @@ def _best(left: _Left, law: LawOf, j: int, low: float, high: float) -> tuple[flo
             d = a + ratio * (b - a)
             at_d = value(d)
     velocity = float(np.exp(0.5 * (a + b)))
-    return velocity, left.gain(law(np.array([j]), np.array([velocity]))[:, 0])[1]
+    return velocity, complement.gain(law(np.array([j]), np.array([velocity]))[:, 0])[1]
 
 
-def _judged(rows: Rows, law: LawOf, taken: NDArray[np.int64], velocity: Array, ends: tuple[float, Array],
+def _judged(rows: Rows, law: LawOf, joints: NDArray[np.int64], velocity: Array, ends: tuple[float, Array],
             robust: bool) -> tuple[LinearFit, NDArray[np.bool_], Array]:
     """The fit with derivatives by the velocities, a mask of significant joints, and half widths of the velocities."""
-    k, p = len(taken), rows.X.shape[-1]
-    plain = linear_fit(_with(rows, law, taken, velocity[taken]), robust, intervals=False)
-    heights = plain.beta[p:]
-    fit = linear_fit(_with(rows, law, taken, velocity[taken], heights), robust)
+    k, p = len(joints), rows.X.shape[-1]
+    initial = linear_fit(_with(rows, law, joints, velocity[joints]), robust, intervals=False)
+    heights = initial.beta[p:]
+    fit = linear_fit(_with(rows, law, joints, velocity[joints], heights), robust)
     height, half = fit.beta[p:p + k], fit.half_width
-    inside = (velocity[taken] > EDGE * ends[0]) & (velocity[taken] < ends[1][taken] / EDGE)
-    sure = inside & (heights > half[p:p + k]) & (height > half[p:p + k]) & (half[p + k:] < velocity[taken])
-    return fit, sure, half[p + k:]
+    inside = (velocity[joints] > EDGE * ends[0]) & (velocity[joints] < ends[1][joints] / EDGE)
+    significant = inside & (heights > half[p:p + k]) & (height > half[p:p + k]) & (half[p + k:] < velocity[joints])
+    return fit, significant, half[p + k:]

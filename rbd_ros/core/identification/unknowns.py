@@ -88,8 +88,8 @@ class Unknowns:
 def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors: bool, friction: bool,
              still: tuple[int, ...] = (), driven: NDArray[np.int64] | None = None,
              coupled: CoupledMotors | None = None) -> Unknowns:
-    """The unknowns of a mode; raises `RbdError` for an invalid mode, or a payload without a body. For joints at rest
-    only the offset is unknown; joints without motor (`driven`; None: all have one) have neither rotor nor offset.
+    """The unknowns of a mode; raises `RbdError` for an invalid mode, or a payload without a body. Joints at rest have
+    only an offset as unknown; joints without motor, not in `driven` (None: all have one), neither rotor nor offset.
     coupled: motors on more than one joint.
     """
     if mode not in MODES:
@@ -104,7 +104,7 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
     if mode == "payload":
         first = PARAMETERS * model.body_index(str(body))
         if not effective[first:first + PARAMETERS].any():
-            raise RbdError(f"body '{body}' does not move: a load on it is not felt")
+            raise RbdError(f"body '{body}' does not move: a load on it has no effect")
         ball = parameters_of_pseudo_inertia(np.diag([LOAD * REACH**2 / 5.0] * 3 + [LOAD]))
         bodies = [(str(body), first, prior_factor(ball)[0])]
     elif mode == "full":
@@ -116,20 +116,20 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
     joints = {"rotor": np.intersect1d(moving, driven), "viscous": moving, "coulomb": moving, "offset": driven}
     turning = np.flatnonzero(coupled.rows[:, moving].any(axis=1))
     scalars = np.concatenate([
-        np.zeros(0), *(columns_of(model, what).start + joints[what] for what in kinds),
-        *(motor_columns(model, len(coupled.names), what).start + turning for what in kinds if what in PER_MOTOR)
+        np.zeros(0), *(columns_of(model, kind).start + joints[kind] for kind in kinds),
+        *(motor_columns(model, len(coupled.names), kind).start + turning for kind in kinds if kind in PER_MOTOR)
     ]).astype(np.int64)
     size = np.sqrt(np.mean(rows.y**2, axis=0))    # RMS of each joint's effort
     size = np.where(rows.measured.any(axis=0), size, size.max())
     spread = []
-    for what in PER_JOINT:
-        column = np.sqrt(np.mean(np.stack([rows.X[:, j, columns_of(model, what).start + j] for j in range(model.nv)])
+    for kind in PER_JOINT:
+        column = np.sqrt(np.mean(np.stack([rows.X[:, j, columns_of(model, kind).start + j] for j in range(model.nv)])
                                  ** 2, axis=1))
         spread.append(JOINT_SPREAD * np.maximum(size, 1e-9) / np.maximum(column, SLOWEST))
-    for what in PER_MOTOR:
-        column = np.sqrt(np.mean(rows.X[..., motor_columns(model, len(coupled.names), what)] ** 2, axis=0)).max(axis=0)
-        most = np.where(coupled.rows.T != 0.0, np.maximum(size, 1e-9)[:, None], 0.0).max(axis=0)
-        spread.append(JOINT_SPREAD * most / np.maximum(column, SLOWEST))
+    for kind in PER_MOTOR:
+        column = np.sqrt(np.mean(rows.X[..., motor_columns(model, len(coupled.names), kind)] ** 2, axis=0)).max(axis=0)
+        effort_size = np.where(coupled.rows.T != 0.0, np.maximum(size, 1e-9)[:, None], 0.0).max(axis=0)
+        spread.append(JOINT_SPREAD * effort_size / np.maximum(column, SLOWEST))
     per_joint = np.concatenate([np.zeros(PARAMETERS * len(model.body_names)), *spread])
     offsets = columns_of(model, "offset")
     lower = np.where((scalars >= offsets.start) & (scalars < offsets.stop), -np.inf, 0.0)
@@ -137,28 +137,28 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
                     LOAD_SPREAD if mode == "payload" else 1.0, theta, tuple(notes), mode == "payload")
 
 
-def _bodies(model: RobotModel, theta: Array, felt: NDArray[np.bool_],
+def _bodies(model: RobotModel, theta: Array, effective: NDArray[np.bool_],
             notes: list[str]) -> list[tuple[str, int, Array]]:
-    """The heaviest link of each moving body, which is identified; other links fixed to it stay unchanged."""
+    """The heaviest link of each moving body, the one identified; other links fixed to it are unchanged."""
     bodies = []
-    usual = model.total_mass / max(len(model.body_names), 1) or 1.0
+    mean = model.total_mass / max(len(model.body_names), 1) or 1.0
     for leader, links in rigid_groups(model.description).items():
         heaviest = max(links, key=lambda name: (model.description.links[name].mass, name == leader))
         first = PARAMETERS * model.body_index(heaviest)
         columns = slice(first, first + PARAMETERS)
-        if not felt[columns].any():
+        if not effective[columns].any():
             continue
         prior = theta[columns].copy()
         if not prior[0] > 0.0:
             prior = np.zeros(PARAMETERS)
-            prior[0] = usual
-            notes.append(f"link '{heaviest}' has no mass in the description: the fit starts from a ball of {usual:.3g} "
+            prior[0] = mean
+            notes.append(f"link '{heaviest}' has no mass in the description: the fit starts from a ball of {mean:.3g} "
                          "kg")
-            mended = False
+            corrected = False
             factor, _ = prior_factor(prior)
         else:
-            factor, mended = prior_factor(prior)
-        if mended:
-            notes.append(f"link '{heaviest}' has an inertia that no body can have: the fit starts from a mended one")
+            factor, corrected = prior_factor(prior)
+        if corrected:
+            notes.append(f"link '{heaviest}' has an inertia that no body can have: the fit starts from a corrected one")
         bodies.append((heaviest, first, factor))
     return bodies

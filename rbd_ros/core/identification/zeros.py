@@ -1,7 +1,7 @@
 """Zero offsets of joint positions and the direction of gravity, from efforts: Gauss–Newton on the base parameters.
 
 Positions q + z and gravity g + dg change efforts by ∂(Y π)/∂q z and by ∂(Y π)/∂g dg, which are further columns of the
-equations. Offsets with wide intervals are no unknowns: gravity does not show them in this motion.
+equations. Offsets with wide intervals are removed from the unknowns: gravity does not determine them in this motion.
 """
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
 STEP = 1e-4             # rad or m, of central differences
-WIDEST = 0.02           # rad or m: half width of the 95 % interval of an offset that is shown
+WIDEST = 0.02           # rad or m: largest half width of the 95 % interval of a determined offset
 ROUNDS = 4
 SETTLED = 1e-5          # rad or m
-LARGEST = 0.5           # rad: no zero offset and no error of the mounting is larger
+LARGEST = 0.5           # rad: largest plausible zero offset or mounting error
 
 
 @dataclass(frozen=True, eq=False)
 class Zeros:
     """Zero offsets: position (nv,), rad or m, with true position = recorded position + offset, and the half width (nv,)
-    of the 95 % interval, infinite if the motion does not show it (the offset is then zero). gravity (3,): m/s² in the
-    axes of the root link; tilt: its angle to that of the description, rad, with the half width of the 95 % interval,
-    infinite if not shown.
+    of the 95 % interval, infinite if undetermined (the offset is then zero). gravity (3,): m/s² in the axes of the root
+    link; tilt: its angle to that of the description, rad, with the half width of the 95 % interval, infinite if
+    undetermined.
     """
 
     position: Array
@@ -43,7 +43,7 @@ class Zeros:
     tilt_half_width: float
 
     def findings(self, model: RobotModel) -> list[str]:
-        """Offsets that are not zero, and those that are not shown, in words."""
+        """Non-zero offsets, and undetermined ones, as text."""
         shown = np.isfinite(self.half_width)
         lines = [f"zero of {name} is off by {z:.4f} ± {half:.4f} (rad or m): add it to its position, or set the zero "
                  "anew" for name, z, half in zip(model.velocity_names, self.position, self.half_width, strict=True)
@@ -82,14 +82,14 @@ class ZeroColumns:
         self.axes = tilt_axes(model.gravity)
         columns = [(effort(q + STEP * unit, model.gravity) - effort(q - STEP * unit, model.gravity)) / (2.0 * STEP)
                    for unit in np.eye(model.nv)[self.joints]]
-        here = effort(q, model.gravity)
-        columns += [effort(q, model.gravity + np.cross(axis, model.gravity)) - here for axis in self.axes]
+        nominal = effort(q, model.gravity)
+        columns += [effort(q, model.gravity + np.cross(axis, model.gravity)) - nominal for axis in self.axes]
         self.changes = np.stack(columns, axis=-1)    # (N, nv, joints + tilts)
         self.robust = robust
 
     def solved(self, shown: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
-        """Steps of offsets and tilts (joints + tilts), and half widths; infinite, with a step of zero, if not shown.
-        shown: those that may be, from an earlier round.
+        """Steps of offsets and tilts (joints + tilts), and half widths; undetermined ones have a step of zero and an
+        infinite half width. shown: mask of those determined in an earlier round.
         """
         count = self.changes.shape[-1]
         chosen = [k for k in range(count) if self.changes[..., k].any() and (shown is None or shown[k])]
@@ -119,7 +119,7 @@ def tilt_axes(gravity: Array) -> tuple[Array, ...]:
 
 
 def turned(gravity: Array, tilts: Array) -> Array:
-    """Gravity turned by small tilts about `tilt_axes`, of the same size."""
+    """Gravity rotated by small tilts about `tilt_axes`, with its magnitude kept."""
     moved = gravity + np.cross(tilts @ np.array(tilt_axes(gravity)), gravity) if len(tilts) else gravity
     size = np.linalg.norm(moved)
     return np.asarray(moved * (np.linalg.norm(gravity) / size if size else 1.0))

@@ -86,15 +86,15 @@ class States:
     def _beyond(self, name: str, array: Array) -> RbdError:
         position = np.argwhere(~np.isfinite(array))[0].tolist()
         single = self.batch is None or not position
-        inputs = self.arrays if single else tuple(given[position[0]] for given in self.arrays)
-        sizes = ", ".join(f"{what} up to {np.abs(given).max(initial=0.0):.3g}"
-                          for what, given in zip(self.names, inputs, strict=True))
+        inputs = self.arrays if single else tuple(values[position[0]] for values in self.arrays)
+        sizes = ", ".join(f"{input_name} up to {np.abs(values).max(initial=0.0):.3g}"
+                          for input_name, values in zip(self.names, inputs, strict=True))
         index = position if single else position[1:]
         where = f"{name}[{', '.join(map(str, index))}]" if index else name
         if len(index) == 1 and array.shape[-1] == self.model.nv:
             where += f" of joint '{_owner(self.model, index[0], False)}'"
         suffix = "" if single else f" of state {position[0]}"
-        if max((np.abs(given).max(initial=0.0) for given in inputs), default=0.0) > MODERATE:
+        if max((np.abs(values).max(initial=0.0) for values in inputs), default=0.0) > MODERATE:
             return BeyondNumbers(f"{where}{suffix} would not be finite: the state is too large, beyond what floating "
                                  f"point numbers hold ({sizes})")
         return BeyondNumbers(f"{where}{suffix} would not be finite, though the state is not large ({sizes}): external "

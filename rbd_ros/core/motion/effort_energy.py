@@ -68,13 +68,13 @@ def effort_energy(model: RobotModel, control: ArrayLike, duration: float, *, deg
     if start.batch is not None:
         raise RbdError(f"reference must be one position ({model.nq},), got {start.batch} of them")
     with np.errstate(over="ignore", invalid="ignore"):    # overflow raises an error below
-        energies = [_of_motion(model, one, T, quadrature, start.arrays[0], w, external_wrenches)
-                 for one in (points[None] if points.ndim == 2 else points)]
+        energies = [_of_motion(model, x, T, quadrature, start.arrays[0], w, external_wrenches)
+                 for x in (points[None] if points.ndim == 2 else points)]
     if points.ndim == 2:
         return energies[0]
-    return EffortEnergy(np.array([one.value for one in energies]),
-                        np.array([one.by_control for one in energies]).reshape(points.shape),
-                        np.array([one.by_duration for one in energies]))
+    return EffortEnergy(np.array([x.value for x in energies]),
+                        np.array([x.by_control for x in energies]).reshape(points.shape),
+                        np.array([x.by_duration for x in energies]))
 
 
 def _of_motion(model: RobotModel, control: Array, T: float, nodes: Nodes, reference: Array, weights: Array,

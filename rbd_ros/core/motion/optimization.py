@@ -39,7 +39,7 @@ TOLERANCE = 1e-6
 LEFT = 0.05         # share of the time limit for work after the iterations, besides the certificate
 SEEKING = 0.5       # largest share of the time for finding the posture of a pose
 MOST_NODES = 100_000
-STARTS = 3          # first guesses by default, and those tried where no motion is good
+STARTS = 3          # number of first guesses by default, and of those tried if no motion is good
 
 
 class Progress(NamedTuple):
@@ -150,13 +150,12 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     limits: the model's by default. actuation: with springs, for limits of `motor_velocity`; inertia and efforts are
     then those of the links, efforts within the springs' range. planes: half-space limits of points. waypoints: pairs of
     a fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, constant. friction: a
-    law, by default the model's, smoothed as in `friction_effort`; one that depends on the load without loops and effort
-    rates. degree: 5 or 7. control_points: per joint. nodes: knots for cost and limits; more are added at violated
-    limits. time_limit: s, of all starts together. starts: number of first guesses,
-    the best of whose motions is returned (default: 3, but 1 with loops or joints without motors, where a search takes
-    seconds); up to 3 are tried where no motion is good. With an executor, as of `rbd.batch`, they are searched in
-    parallel, each with time_limit. progress: called at each iteration, not with an executor; a true result ends the
-    search ("stopped").
+    law, by default the model's, smoothed as in `friction_effort`; load-dependent friction is supported only without
+    loops and effort rates. degree: 5 or 7. control_points: per joint. nodes: knots for cost and limits; more are added
+    at violated limits. time_limit: s, of all starts together. starts: number of first guesses, the best of whose
+    motions is returned (default: 3, but 1 with loops or joints without motors, where a search takes seconds); up to 3
+    are tried if no motion is good. With an executor, as of `rbd.batch`, they run in parallel, each with time_limit.
+    progress: called at each iteration, not with an executor; a true result ends the search ("stopped").
 
     constraints: loops, closed along the whole motion. actuated (mask or names): joints with motors; redundant motors
     share the load by minimize: "effort", with the objective's weights, or "multipliers", as in

@@ -38,7 +38,7 @@ def check_points(model: RobotModel, q: Array, start: Array | None) -> None:
     """Raise `RbdError`, naming joint, value and limit, unless waypoints q (N, nv) are within the limits, or no farther
     out than `start` (nv,).
 
-    The last waypoint gets no slack beyond the start; otherwise many short trajectories could leave any limit.
+    The last waypoint has no slack beyond the start; otherwise many short trajectories could leave any limit.
     """
     _check(model, q, *_allowed(model, start, SLACK), "")
     _check(model, q[-1:], *_allowed(model, start, ROUNDING), "")
@@ -48,7 +48,7 @@ def check_between(model: RobotModel, trajectory: Trajectory) -> None:
     """`check_points` between the points, where polynomials of higher degree can overshoot."""
     points, start = trajectory.points, trajectory.begin.q
     q, v, a = points.q, points.v, points.a
-    curved, fifth = (given[1:] & given[:-1] for given in (points.has_v, points.has_a))
+    curved, fifth = (has[1:] & has[:-1] for has in (points.has_v, points.has_a))
     if not curved.any():
         return
     T = np.diff(trajectory.times)[:, None]

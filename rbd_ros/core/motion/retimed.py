@@ -1,7 +1,7 @@
-"""A motion along the path of another one, at a time of its own: `q(s(t))`, s a polynomial of degree five.
+"""Retiming of a motion along its path: `q(s(t))`, s a quintic polynomial.
 
-With it a motion comes to rest on its path, goes back along it, and goes on after a pause: the rate of s goes from one
-value to another without a step of the acceleration.
+So a motion stops on its path, reverses along it, and resumes after a pause: the rate ds/dt changes from one value to
+another with continuous acceleration.
 """
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Array = NDArray[np.float64]
 
 
 class Retimed:
-    """`motion` at the time s(t): from `start` at the rate `rate`, to `end` at the rate `last` after `duration` s, and
-    on from there at this rate. Jerk and snap are unknown.
+    """`motion` at the time s(t): from `start` with rate ds/dt = `rate`, to `end` with rate `last` after `duration` s;
+    then at constant rate. Jerk and snap are unknown.
     """
 
     def __init__(self, motion: Interpolation, start: float, rate: float, end: float, last: float, duration: float
@@ -30,7 +30,7 @@ class Retimed:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it ends at another rate than 0."""
+        """Whether the final rate is not 0."""
         return self._last != 0.0
 
     def time(self, t: float) -> tuple[float, float, float]:
@@ -46,11 +46,11 @@ class Retimed:
         return float(s), float(ds), float(dds)
 
     def caught_up(self, t: float) -> bool:
-        """Whether from t on this is the motion itself, shifted in time."""
+        """Whether from t on this is the original motion, shifted in time."""
         return t >= self._blend and self._last == 1.0
 
     def sample(self, t: float) -> Reference:
         """The reference at time t (s)."""
         s, ds, dds = self.time(t)
-        at = self.motion.sample(s)
-        return Reference(at.q, at.v * ds, at.a * ds**2 + at.v * dds)
+        reference = self.motion.sample(s)
+        return Reference(reference.q, reference.v * ds, reference.a * ds**2 + reference.v * dds)

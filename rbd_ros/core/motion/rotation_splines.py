@@ -19,10 +19,10 @@ from ..model.robot_model import RobotModel
 
 class _Turn(NamedTuple):
     """One joint with a quaternion at N instants: J, J̇, and the derivatives of J ẋ and J ẍ + J̇ ẋ by x (N, 3, 3); for a
-    floating joint also R (N, 3, 3), ω, u and Rᵀ ẍ_p (N, 3). at: its first velocity coordinate.
+    floating joint also R (N, 3, 3), ω, u and Rᵀ ẍ_p (N, 3). iv: its first velocity coordinate.
     """
 
-    at: int
+    iv: int
     J: Array
     J_dot: Array
     rate_slope: Array
@@ -44,49 +44,49 @@ class RotationSplines:
         if not turns:
             self.q = reference + x
             return
-        still = x.copy()
+        translated = x.copy()
         for _, iv, free in turns:
             if free:
-                still[:, iv + 3:iv + 6] = 0.0
-        self.q = np.asarray(model.integrate(reference, still))
+                translated[:, iv + 3:iv + 6] = 0.0
+        self.q = np.asarray(model.integrate(reference, translated))
         for iq, iv, free in turns:
-            now = slice(iv, iv + 3)
-            r, r_dot, r_ddot = x[:, now], rate[:, now], acceleration[:, now]
+            rotation = slice(iv, iv + 3)
+            r, r_dot, r_ddot = x[:, rotation], rate[:, rotation], acceleration[:, rotation]
             J, J_dot = so3.dexp(r), so3.dexp_dot(r, r_dot)
-            along = [np.broadcast_to(e, r.shape) for e in np.eye(3)]
-            slopes = [so3.dexp_dot(r, e) for e in along]
-            self.v[:, now] = omega = _times(J, r_dot)
-            self.a[:, now] = _times(J, r_ddot) + _times(J_dot, r_dot)
+            directions = [np.broadcast_to(e, r.shape) for e in np.eye(3)]
+            slopes = [so3.dexp_dot(r, e) for e in directions]
+            self.v[:, rotation] = omega = _times(J, r_dot)
+            self.a[:, rotation] = _times(J, r_ddot) + _times(J_dot, r_dot)
             R, u, accel = None, np.zeros_like(r), np.zeros_like(r)
             if free:
-                place = slice(iv + 3, iv + 6)
-                self.q[:, iq:iq + 3] += x[:, place]
+                translation = slice(iv + 3, iv + 6)
+                self.q[:, iq:iq + 3] += x[:, translation]
                 R = so3.from_quaternion(self.q[:, iq + 3:iq + 7])
-                u, accel = (_times(np.swapaxes(R, 1, 2), y[:, place]) for y in (rate, acceleration))
-                self.v[:, place] = u
-                self.a[:, place] = accel - np.cross(omega, u)
+                u, accel = (_times(np.swapaxes(R, 1, 2), y[:, translation]) for y in (rate, acceleration))
+                self.v[:, translation] = u
+                self.a[:, translation] = accel - np.cross(omega, u)
             self._turns.append(_Turn(
                 iv, J, J_dot, np.stack([_times(S, r_dot) for S in slopes], axis=-1),
                 np.stack([_times(S, r_ddot) + _times(so3.dexp_second(r, e, r_dot), r_dot)
-                          for S, e in zip(slopes, along, strict=True)], axis=-1), R, omega, u, accel))
+                          for S, e in zip(slopes, directions, strict=True)], axis=-1), R, omega, u, accel))
 
     def gradient(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
         """Gradients by x, ẋ, ẍ, (N, nv) each, from gradients by q (along the tangent of `integrate`), v and a."""
         out = by_q.copy(), by_v.copy(), by_a.copy()
         for turn in self._turns:
-            now, place = slice(turn.at, turn.at + 3), slice(turn.at + 3, turn.at + 6)
-            g_q, g_v, g_a = by_q[:, now], by_v[:, now], by_a[:, now]
+            rotation, translation = slice(turn.iv, turn.iv + 3), slice(turn.iv + 3, turn.iv + 6)
+            g_q, g_v, g_a = by_q[:, rotation], by_v[:, rotation], by_a[:, rotation]
             if turn.R is not None:
-                f_a = by_a[:, place]
-                f_v = by_v[:, place] + np.cross(turn.omega, f_a)
+                f_a = by_a[:, translation]
+                f_v = by_v[:, translation] + np.cross(turn.omega, f_a)
                 g_q = g_q + np.cross(f_v, turn.u) + np.cross(f_a, turn.accel)
                 g_v = g_v + np.cross(f_a, turn.u)
-                for part, f in zip(out, (by_q[:, place], f_v, f_a), strict=True):
-                    part[:, place] = _times(turn.R, f)
+                for part, f in zip(out, (by_q[:, translation], f_v, f_a), strict=True):
+                    part[:, translation] = _times(turn.R, f)
             J, J_dot, rate, acceleration = (np.swapaxes(y, 1, 2) for y in turn[1:5])
-            out[0][:, now] = _times(J, g_q) + _times(rate, g_v) + _times(acceleration, g_a)
-            out[1][:, now] = _times(J, g_v) + _times(rate + J_dot, g_a)
-            out[2][:, now] = _times(J, g_a)
+            out[0][:, rotation] = _times(J, g_q) + _times(rate, g_v) + _times(acceleration, g_a)
+            out[1][:, rotation] = _times(J, g_v) + _times(rate + J_dot, g_a)
+            out[2][:, rotation] = _times(J, g_a)
         return out
 
 

@@ -38,13 +38,13 @@ class SampledMotion(ABC):
         """Write a trajectory_msgs/JointTrajectory as YAML (for `ros2 topic pub`), or as CSV by the file's suffix."""
         t, (q, v, a, *_) = self.sampled(rate)
         if Path(path).suffix.lower() == ".csv":
-            head = ",".join(["t", *(f"{what}_{name}" for what in ("q", "v", "a") for name in joints)])
+            head = ",".join(["t", *(f"{field}_{name}" for field in ("q", "v", "a") for name in joints)])
             lines = [head, *(",".join(f"{x:.9g}" for x in row) for row in np.column_stack([t, q, v, a]))]
         else:
             lines = ["joint_names: [" + ", ".join(f'"{name}"' for name in joints) + "]", "points:"]
             for time, *rows in zip(t, q, v, a, strict=True):
                 stamp = round(1e9 * float(time))
-                fields = [f"{what}: [{', '.join(f'{x:.9g}' for x in row)}]" for what, row in
+                fields = [f"{field}: [{', '.join(f'{x:.9g}' for x in row)}]" for field, row in
                           zip(("positions", "velocities", "accelerations"), rows, strict=True)]
                 lines.append(f"- {{{', '.join(fields)}, "
                              f"time_from_start: {{sec: {stamp // 10**9}, nanosec: {stamp % 10**9}}}}}")

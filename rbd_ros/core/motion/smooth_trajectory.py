@@ -37,8 +37,8 @@ _SOLVE = np.round(np.linalg.inv(_CONDITIONS) * 24.0) / 24.0    # exact: the entr
 
 
 def load() -> None:
-    """Import what motions through several waypoints need, before a control loop begins: it takes a third of a second,
-    and 20 MB, which programs without such motions save.
+    """Import SciPy's interpolation, needed by motions through several waypoints, before a control loop begins: it takes
+    0.3 s and 20 MB, which programs without such motions save.
     """
     import scipy.interpolate    # noqa: F401
 
@@ -82,20 +82,20 @@ class SmoothTrajectory:
         speed = np.where(np.isfinite(model.velocity_limit), np.maximum(speed, model.velocity_limit), speed)
         lower, upper = limits(model)
         rates = self._coefficients[:, 1:] * np.arange(1, DEGREE + 1)[:, None] / T[:, None]
-        for what, way, pieces, low, high in (
+        for quantity, powers, pieces, low, high in (
                 ("position", _FINE_WAY, self._coefficients, np.minimum(lower, points_q.min(axis=0)),
                  np.maximum(upper, points_q.max(axis=0))),
                 ("velocity", _WAY[:, :-1], rates, -speed, speed)):
-            beyond = []    # by blocks of segments: all at once would need hundreds of megabytes for ten thousand points
+            largest = []    # by blocks of segments: ten thousand points at once would need hundreds of megabytes
             for begin in range(0, len(pieces), AT_ONCE):
-                value = way @ pieces[begin:begin + AT_ONCE]
+                value = powers @ pieces[begin:begin + AT_ONCE]
                 over = np.maximum(low - value, value - high)
                 i, k, j = np.unravel_index(int(np.argmax(over)), over.shape)
-                beyond.append((over[i, k, j], begin + i, j, value[i, k, j]))
-            over, i, j, value = beyond[int(np.argmax([each[0] for each in beyond]))]
+                largest.append((over[i, k, j], begin + i, j, value[i, k, j]))
+            over, i, j, value = largest[int(np.argmax([excess[0] for excess in largest]))]
             if not over <= 1e-6:
                 raise RbdError(f"trajectory: between {self.times[i]:g} s and {self.times[i + 1]:g} s the smooth "
-                               f"interpolation overshoots, to {what} {value:.3g} of joint "
+                               f"interpolation overshoots, to {quantity} {value:.3g} of joint "
                                f"'{model.joint_names[j]}': give velocities, or points at more even times")
 
     def sample(self, t: float) -> Reference:

@@ -32,7 +32,7 @@ from .splines import SplineMotion, basis
 from .trajectory import Reference
 
 Array = NDArray[np.float64]
-FIRST_MARGIN = 1e-4  # share of limits at grid points; increased at violations between them
+FIRST_MARGIN = 1e-4  # relative margin to the limits at grid points; increased after violations between them
 DEGREE = 6           # of polynomials between grid points
 AT_ONCE = 10_000     # polynomials evaluated at once
 MORE = 1.1           # factor of a violation in the new margin
@@ -66,8 +66,8 @@ class TimedPath:
     reason: str = "converged"
 
     def __repr__(self) -> str:
-        most = max(self.usage.items(), key=lambda item: item[1].ratio, default=None)
-        used = "" if most is None else f", {most[0]} of {most[1].joint} at {most[1].ratio:.4g} of its limit"
+        largest = max(self.usage.items(), key=lambda item: item[1].ratio, default=None)
+        used = "" if largest is None else f", {largest[0]} of {largest[1].joint} at {largest[1].ratio:.4g} of its limit"
         return f"TimedPath of '{self._model.name}': {self.duration:.4g} s{used}; {self.reason}"
 
     @property
@@ -163,11 +163,11 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     springs = None
     if actuation is not None:
         model, springs = links_and_springs(model, actuation)
-    kept = checked_limits(model, limits)
-    if springs is None and np.isfinite(kept.motor_velocity).any():
+    checked = checked_limits(model, limits)
+    if springs is None and np.isfinite(checked.motor_velocity).any():
         raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
     if springs is not None:
-        kept = replace(kept, effort=np.minimum(kept.effort, springs.max_effort))
+        checked = replace(checked, effort=np.minimum(checked.effort, springs.max_effort))
     along = path_of(model, path)
     count = max(whole_number(grid, "grid", most=MOST_PARTS), 10)
     longest = positive(time_limit, "time_limit", "time")
@@ -179,20 +179,20 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     ends = [0.0 if speed == 0.0 else positive(speed, name, "speed")
             for speed, name in ((start_speed, "start_speed"), (goal_speed, "goal_speed"))]
     share = {name: np.full(count + 1, 1.0 - FIRST_MARGIN) for name in ("velocity", "acceleration", "effort")}
-    smooth = any(np.isfinite(limit).any() for limit in (kept.jerk, kept.effort_rate, kept.motor_velocity))
+    smooth = any(np.isfinite(limit).any() for limit in (checked.jerk, checked.effort_rate, checked.motor_velocity))
     for _ in range(1 if smooth else ATTEMPTS):
-        times, speeds = _timing(model, along, kept, friction, external_wrenches, ends, share)
+        times, speeds = _timing(model, along, checked, friction, external_wrenches, ends, share)
         timed = TimedPath(float(times[-1]), {}, times, speeds, along, model, friction, external_wrenches)
         if smooth:
             break
-        usage = _usage(timed, kept, share)
+        usage = _usage(timed, checked, share)
         timed = TimedPath(timed.duration, usage, times, speeds, along, model, friction, external_wrenches)
         if timed.good:
             break
     if not smooth:
         return timed
-    best = smooth_timing(model, along, kept, friction, external_wrenches, springs, ends, timed.duration, control_points,
-                          longest)
+    best = smooth_timing(model, along, checked, friction, external_wrenches, springs, ends, timed.duration,
+                         control_points, longest)
     way = best.way
     t = np.linspace(0.0, way.duration, DENSE * count + 1)
     times = np.interp(np.linspace(0.0, 1.0, count + 1), np.maximum.accumulate(way.derivatives(t, 0)[0, :, 0]), t)
@@ -308,13 +308,13 @@ def _bounds(motion: TimedPath, i: NDArray[np.intp]) -> dict[str, Array]:
 def _dry(law: Friction, lowest: Array, highest: Array) -> tuple[Array, Array]:
     """Bounds of the friction beyond that of damping and load at velocities from `lowest` to `highest`."""
     odd = replace(law, damping=0.0, asymmetry=0.0, viscous_asymmetry=0.0, load=0.0)
-    least, most = odd.effort(lowest), odd.effort(highest)
+    lower, upper = odd.effort(lowest), odd.effort(highest)
     nearest = np.clip(0.0, lowest, highest)
     for name in ("asymmetry", "viscous_asymmetry"):
         even = Friction(smoothing=law.smoothing, **{name: getattr(law, name)})
         values = [even.effort(v) for v in (lowest, nearest, highest)]
-        least, most = least + np.min(values, axis=0), most + np.max(values, axis=0)
-    return least, most
+        lower, upper = lower + np.min(values, axis=0), upper + np.max(values, axis=0)
+    return lower, upper
 
 
 @lru_cache(maxsize=1)

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 START = 0.02       # rad or m: twice MoveIt's allowed_start_tolerance
 FASTER = 2.0       # tolerance for rounding planners and conservative descriptions
 ROUNDING = 1e-3    # rad or m
-NOTHING = 1e-6     # rad or m: smaller steps are rounding by planners and messages
+NOTHING = 1e-6     # rad or m: smaller steps count as rounding by planners and messages
 SWING, SWING_A = 1.875, 0.1    # bounds of the slopes of the Hermite polynomials of position and acceleration
 _WAY = np.linspace(0.0, 1.0, 33)[:, None, None]
 UNLIMITED, UNLIMITED_LINEAR = 10.0, 2.0    # rad/s and m/s: the limit of joints whose description has none, or 0
@@ -29,10 +29,10 @@ UNLIMITED, UNLIMITED_LINEAR = 10.0, 2.0    # rad/s and m/s: the limit of joints 
 
 def velocity_limits(model: RobotModel) -> Array:
     """Velocity limits (nv,) of the description, with defaults for missing ones."""
-    none = np.array([UNLIMITED_LINEAR if is_length(joint.type) else UNLIMITED
+    default = np.array([UNLIMITED_LINEAR if is_length(joint.type) else UNLIMITED
                      for joint in model.joints for _ in range(joint.nv)])
     limit = model.velocity_limit
-    return np.where((limit > 0.0) & np.isfinite(limit), limit, none)
+    return np.where((limit > 0.0) & np.isfinite(limit), limit, default)
 
 
 def must_jump(model: RobotModel, first: Waypoint, starts: Sequence[Array]) -> bool:
@@ -53,18 +53,18 @@ def must_jump(model: RobotModel, first: Waypoint, starts: Sequence[Array]) -> bo
 
 def check_speeds(model: RobotModel, points: Waypoints) -> None:
     """Raise `RbdError`, naming joint, value and limit, if a trajectory is too fast at or between its points."""
-    most = FASTER * velocity_limits(model)
+    fastest = FASTER * velocity_limits(model)
     moved, time = np.abs(np.diff(points.q, axis=0)), np.diff(points.time)[:, None]
-    over = moved - (most * time + ROUNDING)
+    over = moved - (fastest * time + ROUNDING)
     if over.size and not over.max() <= 0.0:
         i, j = np.unravel_index(int(np.argmax(over)), over.shape)
         raise RbdError(f"trajectory: joint '{model.joint_names[j]}' would have to move by {moved[i, j]:.3g} within "
-                       f"{time[i, 0]:.3g} s, at most {FASTER:g} times its velocity limit, {most[j] / FASTER:.3g}")
+                       f"{time[i, 0]:.3g} s, at most {FASTER:g} times its velocity limit, {fastest[j] / FASTER:.3g}")
     v = points.v
-    if not (np.abs(v) <= most).all():
-        i, j = np.unravel_index(int(np.argmax(np.abs(v) - most)), v.shape)
+    if not (np.abs(v) <= fastest).all():
+        i, j = np.unravel_index(int(np.argmax(np.abs(v) - fastest)), v.shape)
         raise RbdError(f"trajectory: velocity {v[i, j]:.3g} of joint '{model.joint_names[j]}' is more than {FASTER:g} "
-                       f"times its limit, {most[j] / FASTER:.3g} (rad/s or m/s)")
+                       f"times its limit, {fastest[j] / FASTER:.3g} (rad/s or m/s)")
 
 
 def above_limits(model: RobotModel, points: Waypoints) -> str:
@@ -72,7 +72,7 @@ def above_limits(model: RobotModel, points: Waypoints) -> str:
     (e.g. in Gazebo) cannot follow. Joints without a limit are ignored.
     """
     limit = np.where(model.velocity_limit > 0.0, model.velocity_limit, np.inf)
-    most = (1.0 + ROUNDING) * limit
+    fastest = (1.0 + ROUNDING) * limit
     if len(points) < 2 or not np.isfinite(limit).any():
         return ""
     speed = np.zeros_like(limit)
@@ -81,9 +81,9 @@ def above_limits(model: RobotModel, points: Waypoints) -> str:
     T, v, a = np.diff(points.time)[:, None], np.abs(points.v), np.abs(points.a)
     with np.errstate(over="ignore"):
         bound = (SWING * np.abs(np.diff(points.q, axis=0)) / T + v[1:] + v[:-1] + SWING_A * T * (a[1:] + a[:-1]))
-    near = (bound > most).any(axis=1)
+    near = (bound > fastest).any(axis=1)
     for order in (0, 1, 2):
-        for i in np.array_split(at := np.flatnonzero(near & (kind == order)), len(at) // 256 + 1):
+        for i in np.array_split(segments := np.flatnonzero(near & (kind == order)), len(segments) // 256 + 1):
             if not len(i):
                 continue
             first, last = (Waypoint(0.0, points.q[j], points.v[j] if order > 0 else None,
@@ -92,7 +92,7 @@ def above_limits(model: RobotModel, points: Waypoints) -> str:
             c = segment(first, last, T)
             rate = sum(k * c[k] * (_WAY * T) ** (k - 1) for k in range(1, len(c)))
             speed = np.maximum(speed, np.abs(rate).max(axis=(0, 1)))
-    if (speed <= most).all():
+    if (speed <= fastest).all():
         return ""
     j = int(np.argmax(speed / limit))
     return (f"trajectory: joint '{model.joint_names[j]}' reaches {speed[j]:.3g} (rad/s or m/s), above its velocity "

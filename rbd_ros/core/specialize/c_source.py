@@ -11,7 +11,7 @@ from ..errors import RbdError, unknown_name
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
-from .families import FAMILIES, asked, label
+from .families import FAMILIES, function_of, label
 from .functions import PUBLIC, Function, recorded
 from .program import NoProgram, Program
 
@@ -91,7 +91,7 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
         raise unknown_name("precision", precision, PRECISIONS)
     functions = [functions] if isinstance(functions, str) else list(dict.fromkeys(functions))
     if not functions:
-        raise RbdError("c_source: no function is asked for")
+        raise RbdError("c_source: no function is requested")
     all_wanted = list({wanted.label: wanted for wanted in (_wanted(model, text) for text in functions)}.values())
     if len({wanted.name for wanted in all_wanted}) < len(all_wanted):
         labels = ", ".join(wanted.label for wanted in all_wanted)
@@ -118,7 +118,7 @@ def _wanted(model: RobotModel, text: str) -> _Wanted:
                        "no straight-line code. Use functions of the tree and the constraints' equations beside it")
     if of not in ARGUMENTS:
         raise unknown_name("function", text, ARGUMENTS)
-    of, parameters, function = asked(model, text)
+    of, parameters, function = function_of(model, text)
     if of not in FAMILIES:
         return _Wanted(of, of, of, function, ARGUMENTS[of], PUBLIC[of])
     text_label = label(model, of, parameters)

@@ -1,7 +1,7 @@
 """Specialized functions with parameters: Jacobians of links, dynamics for masks, orders of derivatives.
 
-Such code is asked for by name and parameters, `"jacobian:tool0:world"`, `"hybrid_dynamics:joint1,joint3"`,
-`"inverse_dynamics_time_derivatives:3"`; a call has them as arguments.
+Such code is requested by name and parameters, `"jacobian:tool0:world"`, `"hybrid_dynamics:joint1,joint3"`,
+`"inverse_dynamics_time_derivatives:3"`; in calls, parameters are arguments.
 """
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def _mask_of_text(model: RobotModel, text: str) -> Parameters:
 
 
 def _mask(parameters: Parameters) -> NDArray[np.bool_]:
-    """Of its bytes, which are quicker to make than what else could be a key."""
+    """The mask from its bytes, the quickest hashable form."""
     return np.frombuffer(parameters[0], dtype=np.bool_)
 
 
 def _text_of_mask(model: RobotModel, parameters: Parameters) -> str:
-    return ",".join(name for name, given in zip(model.velocity_names, _mask(parameters), strict=True) if given)
+    return ",".join(name for name, masked in zip(model.velocity_names, _mask(parameters), strict=True) if masked)
 
 
 def _hybrid_of(model: RobotModel, parameters: Parameters) -> Function:
@@ -119,9 +119,10 @@ def _inverse_series_of(model: RobotModel, parameters: Parameters) -> Function:
     def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
         q, nv = x[0], len(x[1])
         if top <= 2 and not plain(has_varying)(B):
-            found = symbols([0.0] * 3 * nv).reshape(3, nv)
-            plain(second_order_recursion)(B, q, 0, (*x[1:], *[symbols([0.0] * nv)] * (2 - top)), (0, 0, 0, 0), W, found)
-            out[:] = found.reshape(-1)[:len(out)]
+            efforts = symbols([0.0] * 3 * nv).reshape(3, nv)
+            plain(second_order_recursion)(B, q, 0, (*x[1:], *[symbols([0.0] * nv)] * (2 - top)), (0, 0, 0, 0), W,
+                                          efforts)
+            out[:] = efforts.reshape(-1)[:len(out)]
             return True
         rates = symbols([rate / factorial(m) for m, each in enumerate(x[1:]) for rate in each])
         W = symbols([0.0] * plain(workspace_size)(B, top))
@@ -142,24 +143,27 @@ def _forward_series_of(model: RobotModel, parameters: Parameters) -> Function:
         """Order by order, as `forward_time_derivatives_batch`."""
         q, v = x[:2]
         nv = len(v)
-        still = B.copy()
-        still[GRAVITY:GRAVITY + 3] = 0.0
-        none = (np.zeros(0, dtype=np.bool_), symbols([0.0] * nv))
+        weightless = B.copy()
+        weightless[GRAVITY:GRAVITY + 3] = 0.0
+        zeros = symbols([0.0] * nv)
+        unprescribed = np.zeros(0, dtype=np.bool_), zeros
         rates = symbols([*v, *[0.0] * nv * (top + 1)])
         series = symbols([0.0] * plain(workspace_size)(B, top))
         plain(taylor_start)(B, q, 0, rates, top, series)
         for m in range(top + 1):
-            below, found = symbols([0.0] * nv), symbols([0.0] * nv)
+            below, acceleration = symbols([0.0] * nv), symbols([0.0] * nv)
             plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
-            rest = symbols(x[2 + m] / float(factorial(m)) - below)
+            residual = symbols(x[2 + m] / float(factorial(m)) - below)
             if B[SHARED] > 0.0:
                 H = symbols([0.0] * nv * (nv + 1))
-                if plain(shared_recursion)(still, q, 0, none[1], rest, 0, none, (W[:0], 0), W, H, found, found) != 0:
+                if plain(shared_recursion)(weightless, q, 0, zeros, residual, 0, unprescribed, (W[:0], 0), W, H,
+                                           acceleration, acceleration) != 0:
                     return False
-            elif plain(articulated_recursion)(still, q, 0, none[1], rest, 0, none, (W[:0], 0), W, found, found) != 0:
+            elif plain(articulated_recursion)(weightless, q, 0, zeros, residual, 0, unprescribed, (W[:0], 0), W,
+                                              acceleration, acceleration) != 0:
                 return False
-            rates[(m + 1) * nv:(m + 2) * nv] = found / (m + 1.0)
-            out[m * nv:(m + 1) * nv] = float(factorial(m)) * found
+            rates[(m + 1) * nv:(m + 2) * nv] = acceleration / (m + 1.0)
+            out[m * nv:(m + 1) * nv] = float(factorial(m)) * acceleration
             if m < top:
                 plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
         return True
@@ -187,17 +191,17 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def asked(model: RobotModel, text: str) -> tuple[str, Parameters, Function]:
-    """The name, parameters and function of `"name"` or `"name:parameters"`; `RbdError` for what is unknown."""
-    name, _, rest = text.partition(":") if isinstance(text, str) else (text, "", "")
+def function_of(model: RobotModel, text: str) -> tuple[str, Parameters, Function]:
+    """The name, parameters and function of `"name"` or `"name:parameters"`; raises `RbdError` for unknown ones."""
+    name, _, argument = text.partition(":") if isinstance(text, str) else (text, "", "")
     if name in FAMILIES:
-        parameters = FAMILIES[name].of_text(model, rest)
+        parameters = FAMILIES[name].of_text(model, argument)
         return name, parameters, FAMILIES[name].function(model, parameters)
-    if name not in FUNCTIONS or rest:
+    if name not in FUNCTIONS or argument:
         raise unknown_name("function", text, [*FUNCTIONS, *FAMILIES])
     return name, (), FUNCTIONS[name]
 
 
 def label(model: RobotModel, name: str, parameters: Parameters) -> str:
-    """The text of a function and its parameters, as `asked` takes it."""
+    """The text of a function and its parameters, the inverse of `function_of`."""
     return f"{name}:{FAMILIES[name].text(model, parameters)}" if name in FAMILIES else name

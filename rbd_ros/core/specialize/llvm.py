@@ -18,7 +18,7 @@ from .rows import transposition
 
 WIDTH = 8          # states per block
 GROUP = 8          # largest number of blocks per group
-NEAR = 60_000      # numbers of a group's rows that fit in the second-level cache, beside the code
+NEAR = 60_000      # numbers of a group's rows that fit in the second-level cache together with the code
 ZERO = Node(p.CONSTANT, 0.0)
 GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: validity, zeros, first result
 _ROUND = 6755399441055744.0    # 1.5 · 2^52: its addition and subtraction round to an integer
@@ -112,7 +112,7 @@ class Printer:
 
 
 def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
-    """Names of sin x, cos x, and of whether x is within what they are exact for: `lie.sincos.sincos`, line by line."""
+    """Names of sin x, cos x, and of whether x is in their domain: `lie.sincos.sincos`, line by line."""
     c = f.constant
 
     def add(a: str, b: str) -> str:
@@ -219,7 +219,7 @@ def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slo
     place: rows of outputs by node; slots: the first row of shared slots.
     """
     f, nodes = Printer(), program.nodes
-    value = _Values(f, program, {i: slots + slot for i, slot in piece.taken.items()})
+    value = _Values(f, program, {i: slots + slot for i, slot in piece.loaded.items()})
     total = f.constant(0.0)    # 0 while all inputs and outputs are finite
     for x in program.inputs if k == 0 else ():
         total = f.finite(total, value[x.index])
@@ -228,8 +228,8 @@ def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slo
         if nodes[i].op not in p.LEAVES:
             value[i] = f.operation(nodes[i], value)
         # store immediately, to free the register
-        if i in piece.left:
-            f.store(value[i], "%out", slots + piece.left[i])
+        if i in piece.stored:
+            f.store(value[i], "%out", slots + piece.stored[i])
         if i in outputs and nodes[i] != ZERO:
             f.store(value[i], "%out", place[i])
             total = f.finite(total, value[i])

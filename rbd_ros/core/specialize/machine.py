@@ -1,4 +1,4 @@
-"""LLVM code → machine code in memory, cached on disk beside the kernels."""
+"""LLVM code → machine code in memory, cached on disk with the kernels."""
 from __future__ import annotations
 
 import contextlib
@@ -32,7 +32,7 @@ class Code(NamedTuple):
     operations: int
 
     def numbers(self, whole_rows: int, outputs: int) -> NDArray[np.int64]:
-        """What `compute_range` takes. whole_rows: `rows_of` or `rows_past`; outputs: numbers of a result."""
+        """Argument `code` of `compute_range`. whole_rows: `rows_of` or `rows_past`; outputs: numbers of a result."""
         return np.array([self.f, self.group, whole_rows, self.rows_of, self.blocks, self.rows, outputs], np.int64)
 
 

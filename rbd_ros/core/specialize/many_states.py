@@ -23,19 +23,19 @@ Array = NDArray[np.float64]
 ARRAYS = 5             # inputs
 LINE = 8               # numbers of a line of the caches
 LARGE = 1_000_000      # numbers of a result that does not stay in the caches
-LEAST = 4_000_000      # operations of a thread, some 0.3 ms: to wake one and to wait for it takes some 0.1
-RANGES = 4             # of states, per thread: a thread that comes late takes fewer
+LEAST = 4_000_000      # smallest number of operations per thread, about 0.3 ms: starting and joining one takes 0.1 ms
+RANGES = 4             # ranges of states per thread: a thread that starts late takes fewer
 
 
 @kernel
-def put_block(x0, x1, x2, x3, x4, begin, end, given):
-    """Put inputs of the states from begin on, at most `WIDTH`, into given (row, lane)."""
+def put_block(x0, x1, x2, x3, x4, begin, end, lanes):
+    """Copy the inputs of states begin … end − 1, at most `WIDTH`, to lanes (row, lane)."""
     row = 0
     for x in (x0, x1, x2, x3, x4):
         block = x[begin:end]
         for column in range(block.shape[1]):
             for lane in range(end - begin):
-                given[row, lane] = block[lane, column]
+                lanes[row, lane] = block[lane, column]
             row += 1
 
 
@@ -43,40 +43,40 @@ def put_block(x0, x1, x2, x3, x4, begin, end, given):
 def compute_range(code, x0, x1, x2, x3, x4, out, good, scratch, begin, end):
     """Compute states begin … end − 1, begin a multiple of a group.
 
-    code: addresses of `f`, `group`, and of what makes rows of whole blocks and of the rest; blocks of a group; rows
-    that `f` fills; numbers of a result. x0 … x4: inputs (N, …) each. out (N, pitch): results. good: 1 for each state
-    that the code is for, else 0. scratch: as many numbers as `scratch_size`.
+    code: addresses of `f`, `group`, and of the functions for rows of whole and of partial blocks; blocks of a group;
+    rows that `f` fills; numbers of a result. x0 … x4: inputs (N, …) each. out (N, pitch): results. good: 1 for each
+    state in the code's domain, else 0. scratch: `scratch_size` numbers.
     """
     f, group, rows_of, rows_of_rest, blocks, rows, outputs = code
     inputs = x0.shape[1] + x1.shape[1] + x2.shape[1] + x3.shape[1] + x4.shape[1]
-    given_at = -(scratch.ctypes.data // 8) % LINE
-    found_at = given_at + blocks * inputs * WIDTH
-    rest_at = found_at + blocks * rows * WIDTH
-    given = scratch[given_at:found_at].reshape((blocks, inputs, WIDTH))
-    found = scratch[found_at:rest_at].reshape((blocks, rows, WIDTH))
-    rest = scratch[rest_at:rest_at + WIDTH * outputs].reshape((WIDTH, outputs))
-    given[:] = 0.0
-    found[:, NOTHING] = 0.0
+    inputs_at = -(scratch.ctypes.data // 8) % LINE
+    results_at = inputs_at + blocks * inputs * WIDTH
+    partial_at = results_at + blocks * rows * WIDTH
+    lanes = scratch[inputs_at:results_at].reshape((blocks, inputs, WIDTH))
+    results = scratch[results_at:partial_at].reshape((blocks, rows, WIDTH))
+    partial = scratch[partial_at:partial_at + WIDTH * outputs].reshape((WIDTH, outputs))
+    lanes[:] = 0.0
+    results[:, NOTHING] = 0.0
     for first in range(begin, end, blocks * WIDTH):
         whole = first + blocks * WIDTH <= end
         used = blocks if whole else -(-(end - first) // WIDTH)
         for b in range(used):
             s = first + b * WIDTH
-            put_block(x0, x1, x2, x3, x4, s, min(s + WIDTH, end), given[b])
+            put_block(x0, x1, x2, x3, x4, s, min(s + WIDTH, end), lanes[b])
         if whole:
-            call_at(group, given.ctypes.data, found.ctypes.data)
+            call_at(group, lanes.ctypes.data, results.ctypes.data)
         for b in range(used):
             s = first + b * WIDTH
             count = min(WIDTH, end - s)
             if not whole:
-                call_at(f, given[b].ctypes.data, found[b].ctypes.data)
+                call_at(f, lanes[b].ctypes.data, results[b].ctypes.data)
             if count == WIDTH:
-                call_at(rows_of, found[b].ctypes.data, out[s:].ctypes.data)
+                call_at(rows_of, results[b].ctypes.data, out[s:].ctypes.data)
             else:
-                call_at(rows_of_rest, found[b].ctypes.data, rest.ctypes.data)
-                assign_rows(out[s:end], rest[:count])
+                call_at(rows_of_rest, results[b].ctypes.data, partial.ctypes.data)
+                assign_rows(out[s:end], partial[:count])
             for lane in range(count):
-                good[s + lane] = found[b, GOOD, lane]
+                good[s + lane] = results[b, GOOD, lane]
 
 
 @quick_entry("void(int64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
@@ -109,34 +109,34 @@ def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threa
         first = -(all_rows.ctypes.data // 8) % LINE
         out, whole_rows = all_rows[first:first + states * pitch].reshape(states, pitch), code.rows_past
     good = np.zeros(states)
-    given = [*inputs, *[np.empty((states, 0))] * (ARRAYS - len(inputs))]
-    if len(given) > ARRAYS:
-        given = [*given[:ARRAYS - 1], np.concatenate(given[ARRAYS - 1:], axis=1)]
+    padded = [*inputs, *[np.empty((states, 0))] * (ARRAYS - len(inputs))]
+    if len(padded) > ARRAYS:
+        padded = [*padded[:ARRAYS - 1], np.concatenate(padded[ARRAYS - 1:], axis=1)]
     numbers = code.numbers(whole_rows, outputs)
-    size = scratch_size(code, sum(x.shape[1] for x in given), outputs)
+    size = scratch_size(code, sum(x.shape[1] for x in padded), outputs)
     used = min(threads, states * code.operations // LEAST)
     if used < 2:
-        range_entry.call(numbers, *given, out, good, np.empty(size), 0, states)
+        range_entry.call(numbers, *padded, out, good, np.empty(size), 0, states)
         return out[:, :outputs], good == 1.0
 
     group = code.blocks * WIDTH
     step = -(-states // (RANGES * used) // group) * group
     begins = range(0, states, step)
-    left, done = iter(begins), SimpleQueue[None]()
+    remaining, done = iter(begins), SimpleQueue[None]()
 
     def compute(scratch: Array) -> None:
-        """Take ranges until none is left. States of one that fails stay out of the code's domain."""
-        for begin in left:
+        """Compute ranges until none is left. States of a failed range count as outside the code's domain."""
+        for begin in remaining:
             try:
-                range_entry.call(numbers, *given, out, good, scratch, begin, min(begin + step, states))
+                range_entry.call(numbers, *padded, out, good, scratch, begin, min(begin + step, states))
             finally:
                 done.put(None)
 
-    own, *others = np.empty((used, size))
+    own_scratch, *other_scratches = np.empty((used, size))
     with contextlib.suppress(RuntimeError):    # no new threads: at the end of a process, or beyond the system's limit
-        for scratch in others:
+        for scratch in other_scratches:
             pool(threads).submit(compute, scratch)
-    compute(own)
+    compute(own_scratch)
     for _ in begins:
         done.get()
     return out[:, :outputs], good == 1.0
@@ -146,12 +146,12 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def pool(threads: int) -> ThreadPoolExecutor:
-    """Threads beside the calling one; for all models and calls."""
+    """Threads in addition to the calling one; shared by all models and calls."""
     if threads not in _pools:
-        range_entry.compile()    # by none of them
+        range_entry.compile()    # in the calling thread
         _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, thread_name_prefix="lanes"))
     return _pools[threads]
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)    # a child has none of the threads
+    os.register_at_fork(after_in_child=_pools.clear)    # threads do not exist in a child

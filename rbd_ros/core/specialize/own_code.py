@@ -15,7 +15,7 @@ from ..errors import RbdError, warn
 from ..compiled.cache import key_of_core
 from ..model.robot_model import RobotModel
 from ..compiled.door import DOORS, NUMBERS
-from .families import FAMILIES, Parameters, asked, label
+from .families import FAMILIES, Parameters, function_of, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
 from .llvm import printed
 from .machine import Code, code_of, is_kept
@@ -24,9 +24,9 @@ from .one_state import LONGEST, way_of
 from .program import NoProgram, Program
 
 Array = NDArray[np.float64]
-SLOW = 10_000     # operations: to translate more takes about a second
-VARIANTS = 100    # of one function, by its parameters
-REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # what looking at parameters raises
+SLOW = 10_000     # operations whose translation takes about a second
+VARIANTS = 100    # largest number of parameter sets per function
+REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # raised for invalid parameters
 
 
 class OwnCode:
@@ -35,7 +35,7 @@ class OwnCode:
     __slots__ = ("batch", "model", "ordinary", "threads")
 
     def __init__(self, model: RobotModel, ordinary: RobotModel, threads: int) -> None:
-        """ordinary: the same robot without code of its own."""
+        """ordinary: the same robot without specialized code."""
         self.model, self.ordinary, self.threads = model, ordinary, threads
         self.batch = {name: Calls(self, name) for name in (*FUNCTIONS, *FAMILIES)}
         model._ways.extend([None] * len(NUMBERS))
@@ -45,7 +45,7 @@ class OwnCode:
             self.put(name, self.batch[name].one_state())
 
     def put(self, name: str, single: Callable[..., Any]) -> None:
-        """Let calls of one state go this way first, then those of batches theirs, all others the ordinary one."""
+        """Register the calls of a function: `single` for one state, then that of batches, then the ordinary one."""
         self.model._ways[NUMBERS[name]] = single, self.batch[name], partial(DOORS[name], self.ordinary)
 
     def is_kept(self, name: str) -> bool:
@@ -59,7 +59,7 @@ class OwnCode:
 
     def make(self, text: str) -> None:
         """Make or load the code of `"name"` or `"name:parameters"`, for one state and for batches, from one program."""
-        name, parameters, function = asked(self.model, text)
+        name, parameters, function = function_of(self.model, text)
         calls = self.batch[name]
         program = cache(partial(calls.program, parameters, function))
         calls.make_single(parameters, function, program)
@@ -77,19 +77,19 @@ class _Batch:
         self.operations = self.code.operations
 
     def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
-        """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
-        # kernels take what one can write to
-        given = [x if x.flags.c_contiguous and x.flags.behaved else np.require(x, requirements=["C", "A", "W"])
+        """The result, with `ordinary` for states outside the code's domain; None if it rejects one."""
+        # kernels require writable arrays
+        contiguous = [x if x.flags.c_contiguous and x.flags.behaved else np.require(x, requirements=["C", "A", "W"])
                  for x in arrays]
-        out, good = many_states(self.code, given, self._sizes, threads)
+        out, good = many_states(self.code, contiguous, self._sizes, threads)
         if not good.all():
-            left = np.flatnonzero(~good)
+            rejected = np.flatnonzero(~good)
             try:
-                self._put(out, left, ordinary([x[left] for x in given]))
+                self._put(out, rejected, ordinary([x[rejected] for x in contiguous]))
             except SingularMassMatrix as error:
-                self._put(out, left, error.result)
-                raise error.of_rows(left, self._made(out)) from None
-            except RbdError:    # which it names, of the whole batch
+                self._put(out, rejected, error.result)
+                raise error.of_rows(rejected, self._made(out)) from None
+            except RbdError:    # raised again, with the state's number, by the call of the whole batch
                 return None
         return self._made(out)
 
@@ -106,7 +106,7 @@ class _Batch:
 
 
 class Calls:
-    """Calls of one function: its result, None if the ordinary kernels have to compute it."""
+    """Calls of one function: its result, or None if the ordinary kernels must compute it."""
 
     def __init__(self, own: OwnCode, name: str) -> None:
         self._own, self._name, self._family = own, name, FAMILIES.get(name)
@@ -120,14 +120,14 @@ class Calls:
         return self._first_state(inputs, ())
 
     def one_state(self) -> Callable[..., Any]:
-        """What calls of one state run, where there are parameters."""
+        """The call for one state of a function with parameters."""
         singles, of_call, model = self._singles, FAMILIES[self._name].of_call, self._own.model
 
         def call(*inputs: Any) -> Any:
             try:
                 arrays, parameters = of_call(model, *inputs)
                 code = singles.get(parameters)
-            except REFUSED:    # of the parameters
+            except REFUSED:    # invalid parameters
                 return None
             return self._first_state(arrays, parameters) if code is None else code(*arrays)
 
@@ -138,7 +138,7 @@ class Calls:
             return None
         try:
             function = self._function(parameters)
-        except RbdError:    # of the parameters
+        except RbdError:    # invalid parameters
             return None
         return self.make_single(parameters, function, partial(self.program, parameters, function))(*arrays)
 
@@ -146,20 +146,22 @@ class Calls:
         """A call of a batch."""
         if getattr(inputs[0], "ndim", 0) != 2:
             return None
-        found = self._parted(inputs)
-        if found is None or not self._many(found[0]):
+        parted = self._parted(inputs)
+        if parted is None or not self._many(parted[0]):
             return None
-        arrays, parameters = found
+        arrays, parameters = parted
         try:
             code = self.batch(parameters)
-        except RbdError:    # of the parameters
+        except RbdError:    # invalid parameters
             return None
         ordinary = self._own.ordinary
         return None if code is None else code(arrays, self._own.threads, lambda x: (
             PUBLIC[self._name](ordinary, *x) if self._family is None else self._family.call(ordinary, x, parameters)))
 
     def batch(self, parameters: Parameters) -> _Batch | None:
-        """The code for batches, made or loaded if need be; as `make_batch`. Raises `RbdError` for wrong parameters."""
+        """The code for batches, made or loaded if necessary, as by `make_batch`. Raises `RbdError` for invalid
+        parameters.
+        """
         if parameters in self._batches:
             return self._batches[parameters]
         function = self._function(parameters)
@@ -181,31 +183,31 @@ class Calls:
         return FUNCTIONS[self._name] if family is None else family.function(self._own.model, parameters)
 
     def _many(self, arrays: Sequence[Any]) -> bool:
-        """Whether the inputs are a batch of states of the model, of equal size and of types that the code takes."""
+        """Whether the inputs are a batch of states of the model, of equal size and supported types."""
         columns = [self._own.model.nq, *[self._own.model.nv] * (len(arrays) - 1)]
         return all(isinstance(x, np.ndarray) and x.dtype == np.float64 and x.shape == (len(arrays[0]), size)
                    for x, size in zip(arrays, columns, strict=True))
 
     def program(self, parameters: Parameters, function: Function) -> Program:
         """The program of the code."""
-        model, what = self._own.model, label(self._own.model, self._name, parameters)
-        program = recorded(model, what, function)
+        model, name = self._own.model, label(self._own.model, self._name, parameters)
+        program = recorded(model, name, function)
         if program.operations > SLOW and sys.stderr is not None and sys.stderr.isatty():
-            print(f"rbd_ros: making code of {what} for '{model.name}' (once): {program.operations:,} operations …",
+            print(f"rbd_ros: making code of {name} for '{model.name}' (once): {program.operations:,} operations …",
                   file=sys.stderr, flush=True)
         return program
 
     def make_single(self, parameters: Parameters, function: Function, program: Callable[[], Program]
                     ) -> Callable[..., Any]:
-        """Make or load the code for one state, a function of its arrays; without a program, as `make_batch`."""
+        """Make or load the code for one state, a function of its arrays; if there is no program, as `make_batch`."""
         model = self._own.model
 
         def short() -> Program:
-            found = program()
-            if found.operations > LONGEST:
-                raise NoProgram(f"{label(model, self._name, parameters)}: {found.operations:,} operations, for one "
+            made = program()
+            if made.operations > LONGEST:
+                raise NoProgram(f"{label(model, self._name, parameters)}: {made.operations:,} operations, for one "
                                 f"state more than {LONGEST:,}")
-            return found
+            return made
 
         sizes = [model.nq if kind == "q" else model.nv for kind in function.inputs]
         call: Callable[..., Any] = _nothing
@@ -223,7 +225,9 @@ class Calls:
 
     def make_batch(self, parameters: Parameters, function: Function, program: Callable[[], Program]
                    ) -> _Batch | None:
-        """Make or load the code for batches; without a program, which is said once, the ordinary kernels compute."""
+        """Make or load the code for batches. If there is no program, warn once, and return None: the ordinary kernels
+        compute the function.
+        """
         if len(self._batches) >= VARIANTS:
             return None
         code = None
@@ -236,8 +240,8 @@ class Calls:
         return code
 
     def _key(self, parameters: Parameters) -> str:
-        """Of all that the code depends on: parameters as they are, whose text may stand for others, too (a joint named
-        "a,b"). They name links, so which ones these are belongs to it.
+        """Key of all dependencies of the code. Parameters are included as values, because their text may be ambiguous
+        (a joint named "a,b"), with the names of the links to which they refer.
         """
         model = self._own.model
         names = model.body_names if self._family else ()
@@ -251,4 +255,4 @@ class Calls:
 
 
 def _nothing(*_: Any) -> None:
-    """The way of functions without code for one state."""
+    """The call of functions without code for one state."""

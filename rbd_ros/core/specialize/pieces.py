@@ -1,4 +1,4 @@
-"""Division of long programs into pieces for separate translation, whose time grows faster than length.
+"""Division of long programs into pieces for separate translation, because its time grows superlinearly with length.
 
 Numbers for later pieces are stored in slots of shared memory.
 """
@@ -12,11 +12,11 @@ LONGEST = 1000    # operations of a piece
 
 
 class Piece(NamedTuple):
-    """Operations in order; slots by operation: `taken` from earlier pieces, those for later pieces; guards; outputs."""
+    """Operations in order; slots of those `loaded` from earlier and `stored` for later pieces; guards; outputs."""
 
     nodes: list[int]
-    taken: dict[int, int]
-    left: dict[int, int]
+    loaded: dict[int, int]
+    stored: dict[int, int]
     guards: list[Guard]
     outputs: list[int]    # distinct
 
@@ -64,12 +64,12 @@ def _slots(program: Program, cut: list[Piece], piece_of: dict[int, int], last: d
     for index, piece in enumerate(cut):
         used = {operand for i in piece.nodes for operand in program.nodes[i].operands}
         used |= {i for guard in piece.guards for i in (guard.left, guard.right)}
-        piece.taken.update((i, slot[i]) for i in sorted(used) if piece_of.get(i, index) < index)
+        piece.loaded.update((i, slot[i]) for i in sorted(used) if piece_of.get(i, index) < index)
         for i in piece.nodes:
             if last[i] > index:
                 if not free:
                     free.append(count)
                     count += 1
-                piece.left[i] = slot[i] = free.pop()
+                piece.stored[i] = slot[i] = free.pop()
         free += [slot[i] for i in ends[index]]    # after this piece: it reads and stores in any order
     return count

@@ -26,7 +26,7 @@ def packed_size(nv: int) -> int:
 
 @exact
 def friction_of_joints(P, n, v, tau):
-    """Add friction without Stribeck's effect to efforts tau, those that the joints carry."""
+    """Add friction without Stribeck's effect to efforts tau without friction."""
     for i in range(n):
         at = SCALARS + i
         c = P[at + COULOMB * n]

@@ -50,14 +50,14 @@ def declare(node: Node, table: Table) -> None:
         node.get_logger().warning(note)
 
 
-def misspelt(given: Iterable[str], table: Table) -> list[str]:
+def misspelt(names: Iterable[str], table: Table) -> list[str]:
     """Warnings for misspelt parameter names, which ROS ignores silently.
 
     Names dissimilar to all rows are assumed to belong to other nodes, which often share a file.
     """
     rows = [row.name for row in table]
-    near = {name: get_close_matches(name, rows, n=1, cutoff=0.9) for name in given if name not in rows}
-    return [f"parameter '{name}' has no effect; did you mean '{found[0]}'?" for name, found in near.items() if found]
+    near = {name: get_close_matches(name, rows, n=1, cutoff=0.9) for name in names if name not in rows}
+    return [f"parameter '{name}' has no effect; did you mean '{match[0]}'?" for name, match in near.items() if match]
 
 
 def read(node: Node, table: Table) -> dict[str, Any]:

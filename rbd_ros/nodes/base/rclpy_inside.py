@@ -4,16 +4,16 @@ Verified with the sources of rclpy 7.1.5 (Jazzy) and 9.1.2 (Kilted); other versi
 
 | here | in rclpy | without it |
 |---|---|---|
-| `take` | `Subscription.handle.take_message(type, raw)` | a node that is busy with a callback, ramping out for one, answers no joint state and hears no emergency stop meanwhile |
+| `take` | `Subscription.handle.take_message(type, raw)` | a node that is busy with a callback, such as a ramp-out, answers no joint state and handles no emergency stop meanwhile |
 | the same of `bounded` subscriptions, `BoundedExecutor` | `rcl_take_serialized_message` of the C library rcl, with `Subscription.handle.pointer`; `Executor._take_subscription` | a message of 16 MB is copied twice while no other thread of Python runs, 40 ms, before it can be refused |
 | `take_answer` | `Client.handle.take_response(type)`, `get_pending_request` | a controller switch cannot be awaited within a callback |
 | `guard_service` | `Service.callback` is read at every request | impossible transitions and parameters of unknown types end the process, and with it the torque |
 | `overrides` | `Node._parameter_overrides` | misspelt parameters are not named |
-| `OneThreadGroup`, `GroupExecutor` | executors ask `can_execute` of groups and of themselves, and `get_nodes` | joint states wait for everything else that the node has: some 0.1 ms each |
+| `OneThreadGroup`, `GroupExecutor` | executors ask `can_execute` of groups and of themselves, and `get_nodes` | joint states wait for all other entities of the node: some 0.1 ms each |
 | `Waiting`, `ThreadlessGroup` | `rclpy.impl.implementation_singleton.rclpy_implementation.WaitSet`, as `rclpy.wait_for_message` uses it; executors ask `can_execute` of groups | `control_loop: executor`: a joint state is answered some 0.1 ms later |
 | the same around services | executors take requests with `Service.handle.service_take_request(type)` | `control_loop: executor`: a simulator needs twice the processor time |
 | `Stop` | `spin_until_future_complete` adds a callback to its future at every spin | memory grows for ever, by some hundred callbacks a second |
-| `let_go` | `LifecycleNode._state_machine` holds the node after `destroy_node`, and with it the middleware's participant | the process ends with a participant that lives, and Fast DDS, at its own end, may hang or crash |
+| `let_go` | `LifecycleNode._state_machine` holds the node after `destroy_node`, and with it the middleware's participant | the process ends with a live participant, and Fast DDS may hang or crash at its end |
 | `make_executor` | `rclpy.experimental.events_executor` | no parameter `executor: events` |
 """    # noqa: E501
 from __future__ import annotations

@@ -70,7 +70,7 @@ class TorqueNode(ModelNode, ABC):
         self._handover: Handover | None = None
         self._stops = EmergencyStop(self)
         self._reminder = TorqueReminder(self.get_logger().warning)
-        self._judged: TorqueSettings | None = None    # whose gains the rate was found to carry, or not
+        self._judged: TorqueSettings | None = None    # settings whose gains were compared with the rate
 
     # ---- for subclasses
 

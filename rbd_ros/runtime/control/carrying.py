@@ -1,8 +1,8 @@
-"""Efforts that carry a robot at rest once its joint states have ceased.
+"""Efforts that carry a robot at rest after its joint states have ceased.
 
-The safe effort is the gravity torque of the model. If the robot is heavier or lighter, a robot at rest was carried by
-the efforts that it was sent, and the step to the safe effort would move it while nobody sees it. By the balance of
-momentum over a window T at nearly constant position,
+The safe effort is the gravity torque of the model. If the robot is heavier or lighter than that, the step from the
+previous efforts to the safe effort would move it unobserved. By the balance of momentum over a window T at nearly
+constant position,
 
     mean(τ) − M(q) mean(v̇) = g(q) + friction    of the real robot,
 
@@ -39,12 +39,12 @@ class Carrying:
         self._cycles: deque[tuple[int, Array, Sequence[Array]]] = deque()    # time (ns), velocity, efforts
 
     def forget(self) -> None:
-        """Start anew: `rest` needs a whole window."""
+        """Clear the record: `rest` requires a whole window."""
         self._cycles.clear()
 
     def record(self, time_ns: int, v: Array, efforts: Sequence[Array]) -> None:
-        """Record a state and its answer, as arrays that nobody changes later. A gap longer than the window, or a time
-        that goes backwards, starts anew.
+        """Record a state and its answer, as arrays that are not modified later. A gap longer than the window, or
+        decreasing time, clears the record.
         """
         cycles = self._cycles
         if cycles and not 0 <= time_ns - cycles[-1][0] <= WINDOW:
@@ -77,9 +77,9 @@ def _slope(t: Array, v: Array) -> Array:
 
 
 def near(efforts: Sequence[Array], rest: Rest, inertial: Sequence[Array], bounds: Sequence[Array]) -> list[Array]:
-    """The efforts that carry a robot at rest, within `bounds` of the safe `efforts`; all of them one per output.
+    """The efforts that carry a robot at rest, within `bounds` of the safe `efforts`; each argument one per output.
 
-    inertial: what the mean acceleration needs.
+    inertial: efforts for the mean acceleration.
     """
     return [safe + np.clip(mean - moving - safe, -bound, bound)
             for safe, mean, moving, bound in zip(efforts, rest.efforts, inertial, bounds, strict=True)]

@@ -1,19 +1,19 @@
-"""What a torque node does when something touches the robot, seen by the momentum observer in its own cycle.
+"""Reaction of a torque node to contacts, which the momentum observer detects in the node's own cycle.
 
 | reaction  | on a contact                                                                                             |
 |-----------|----------------------------------------------------------------------------------------------------------|
-| `off`     | nothing is observed                                                                                      |
-| `report`  | it is told                                                                                               |
-| `stop`    | an emergency stop, released by `~/reset`                                                                 |
+| `off`     | no observation                                                                                           |
+| `report`  | only published                                                                                           |
+| `stop`    | emergency stop, released by `~/reset`                                                                    |
 | `yield`   | gravity torque, damping, and springs that slip at the thresholds, until the contact has ended and the    |
-|           | arm rests; then straight back to the place where the motion was interrupted, and on along it             |
-| `retract` | brake, back along the followed trajectory by `contact.retract` s of its motion, and rest there; what     |
-|           | opposes the way back, or touches the arm anew, is an emergency stop. Without a trajectory as `yield`     |
+|           | arm rests; then a straight return to the point where the motion was interrupted, which is resumed        |
+| `retract` | brake, move back along the followed trajectory by `contact.retract` s of its motion, and rest there; an  |
+|           | effort against this motion, or a new contact, is an emergency stop. Without a trajectory as `yield`      |
 
-Its states: watching → yielding → returning → watching, and watching → braking → retracting → watching. A contact that
-lasts longer than `contact.patience`, one while the arm retracts, and a fade between laws that a retraction would meet
-are emergency stops. Deactivation, a halt, other contact parameters, another robot and lost states end what is under way
-and drop the rest of the motion: the arm is held.
+States: watching → yielding → returning → watching, and watching → braking → retracting → watching. Emergency stops: a
+contact that lasts longer than `contact.patience`, a contact while the arm retracts, and a contact that would start a
+retraction during a fade between laws. Deactivation, a halt, changed contact parameters, another robot and lost states
+end the reaction and drop the rest of the motion: the arm is held.
 """
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from .following import FollowingController
 Array = NDArray[np.float64]
 REACTIONS = ("off", "report", "stop", "yield", "retract")
 SOURCES = ("command", "joint_states")
-LONGEST, LATE = 0.1, 3.0    # s, and periods, between two states, after which the observer begins anew
-BRAKE = 0.15        # s in which a motion comes to rest on its path, and goes on from there
-RETURN = 0.25       # of the velocity limits, for the way back to the path
-STEEPEST = 1.875    # slope of a polynomial of degree five from rest to rest
-SOFT = 0.25         # of the hold's damping while the arm yields
+LONGEST, LATE = 0.1, 3.0    # s, and periods: longest interval between states; longer ones reset the observer
+BRAKE = 0.15        # s in which a motion comes to rest on its path, and in which it is resumed
+RETURN = 0.25       # share of the velocity limits for the return to the path
+STEEPEST = 1.875    # largest slope of a quintic polynomial from rest to rest
+SOFT = 0.25         # share of the hold's damping while the arm yields
 SETTLING = 5.0      # time constants of the observer in which no contact begins or ends, after a gap, and after a
-STEP = 0.2          # drop of the command's share in the output: steps of the effort act late
-BLIND = 1.0         # s without an estimate that are told
+STEP = 0.2          # drop of the command's share in the output by more than this, because steps of the effort act late
+BLIND = 1.0         # s without an estimate until a notice
 MOST_CHANGES = 100  # kept for publication
 
 
@@ -91,7 +91,7 @@ class ContactReaction:
         self._told = -math.inf
         self._interrupted: tuple[Interpolation, float] | None = None    # trajectory, and the time on it
         self._braked = 0.0                                              # the time on it where the arm has braked
-        self._following: Any = None                                     # what the reaction follows at present
+        self._following: Any = None                                     # motion that the reaction follows at present
         self._until_ns = 0                                              # its end
         self._began = 0.0                                               # when it began to yield, s
         self._seen_at = math.inf                                        # time of the last estimate, s
@@ -108,7 +108,7 @@ class ContactReaction:
         self.forget()
 
     def apply(self, settings: ContactSettings, model: RobotModel, friction: Friction | None) -> None:
-        """Use these settings from now on. Where they are others, what is under way ends."""
+        """Use these settings from now on. If they differ, the present reaction ends."""
         same_friction = friction is self._friction or (
             friction is not None and self._friction is not None
             and np.array_equal(friction.packed, self._friction.packed))
@@ -119,20 +119,20 @@ class ContactReaction:
             self.warm_up()
 
     def forget(self) -> None:
-        """Begin the observation anew with the next state; a contact goes on."""
+        """Restart the observation with the next state; a contact continues."""
         self._last: tuple[float, int] | None = None    # time of reception (s) and stamp (ns) of the last state
-        self._before: Array | None = None              # what was sent, or measured, at it
+        self._before: Array | None = None              # effort sent, or measured, at it
         self._measured: Array | None = None
 
     def begin(self) -> None:
-        """Activation, a reset, another robot or clock: nothing is known of contacts, and nothing is under way."""
+        """Restart without contact and reaction: after activation, a reset, or a change of robot or clock."""
         self.forget()
         self._detector.body, self._seen_at = None, math.inf
         self._watch()
 
     def lose(self) -> None:
-        """The joint states have ceased: what acts until the next one is not what answered the last one. What touches
-        the robot then is a contact anew.
+        """Handle missing joint states: the effort until the next state is not the last answer. A contact at the next
+        state counts as a new one.
         """
         self.forget()
         self._detector.body = None
@@ -142,7 +142,7 @@ class ContactReaction:
         self.state, self._interrupted, self._following = "watching", None, None
 
     def drop(self, cause: str) -> None:
-        """End what is under way; the arm is held, and the rest of the motion is dropped."""
+        """End the reaction; the arm is held, and the rest of the motion is dropped."""
         if self.state == "watching":
             return
         self._watch()
@@ -156,7 +156,7 @@ class ContactReaction:
 
     @property
     def yields(self) -> bool:
-        """Whether the arm follows nothing but what touches it."""
+        """Whether the arm yields to a contact."""
         return self.state == "yielding"
 
     def soft(self, gains: HoldGains) -> HoldGains:
@@ -174,11 +174,11 @@ class ContactReaction:
     # ---- the next answer
 
     def prepare(self, now: float) -> None:
-        """Go on with what is under way, before an answer is computed."""
+        """Continue the reaction, before an answer is computed."""
         controller = self._controller
         if self.state == "watching":
             return
-        if controller.safety.latched:    # held in its place
+        if controller.safety.latched:    # the arm is held
             self._watch()
         elif self.state == "yielding":
             rests = controller.rests()
@@ -188,13 +188,13 @@ class ContactReaction:
                 self._stop("the robot is led faster than its velocity limits")
             elif self.body is None and rests:
                 self._return()
-        elif controller.reference.followed is not self._following:    # a trajectory or stream that came meanwhile
+        elif controller.reference.followed is not self._following:    # a new trajectory or stream
             self._watch()
         elif controller.state.time_ns >= self._until_ns:
             self._next()
 
     def _next(self) -> None:
-        """What follows after the end of what was under way."""
+        """Enter the next state after the present motion has ended."""
         if self.state == "retracting" or self._interrupted is None:
             self._watch()
             return
@@ -214,24 +214,24 @@ class ContactReaction:
         self._following, self._until_ns = motion, time_ns + round(duration * 1e9)
 
     def _return(self) -> None:
-        """Straight back to the place where the motion was interrupted, if no other one came."""
+        """Return straight to the point where the motion was interrupted, unless there is a new reference."""
         controller, interrupted = self._controller, self._interrupted
         if interrupted is None or controller.reference.followed is not None:
             self._watch()
             return
         motion, time = interrupted
-        here = np.array(controller.state.q)
-        goal = self._turns.nearest(motion.sample(time).q, here)
-        share = float(np.max(np.abs(goal - here) / (RETURN * velocity_limits(self._model)), initial=0.0))
+        present = np.array(controller.state.q)
+        goal = self._turns.nearest(motion.sample(time).q, present)
+        share = float(np.max(np.abs(goal - present) / (RETURN * velocity_limits(self._model)), initial=0.0))
         duration = max(STEEPEST * share, controller.settings.safety.ramp_in, 2.0 * BRAKE)
         zero = np.zeros(self._model.nv)
-        self._follow(Trajectory([Waypoint(duration, goal, zero, zero)], Reference.rest(here)), duration)
+        self._follow(Trajectory([Waypoint(duration, goal, zero, zero)], Reference.rest(present)), duration)
         self.state = "returning"
 
     # ---- after an answer
 
     def observe(self, now: float) -> None:
-        """Look at the state that was answered."""
+        """Update the observer with the answered state, and react to changes."""
         controller, state = self._controller, self._controller.state
         if self._observer is None:
             return
@@ -253,9 +253,9 @@ class ContactReaction:
 
     def _observed(self, now: float, time_ns: int, q: Array, v: Array, sent: Array | None, measured: Array | None
                   ) -> Contact | None:
-        """What changed; None for nothing. sent, measured (nv,): the answer to this state, and the effort with it."""
+        """The change of contacts, or None. sent, measured (nv,): the answer to this state, and its effort field."""
         controller = self._controller
-        fresh = None if measured is self._measured else measured    # else it is that of an earlier state
+        fresh = None if measured is self._measured else measured    # the same object is that of an earlier state
         self._measured = measured
         last, self._last = self._last, (now, time_ns)
         before, self._before = self._before, sent if self.settings.effort == "command" else fresh
@@ -274,7 +274,7 @@ class ContactReaction:
                 self._tell_blindness(now)
                 return None
             self.external = self._observer.update(interval, q, v, applied + self._known(now, q))
-        except RbdError:    # numbers that overflow: nothing is known of this interval
+        except RbdError:    # overflow: no estimate for this interval
             self.forget()
             self._detector.restart(time_ns)
             return None
@@ -299,12 +299,12 @@ class ContactReaction:
             self._seen_at = now
         elif self._seen_at >= 0.0 and now - self._seen_at > BLIND:
             self._seen_at = -math.inf    # once
-            why = ("joint states have no efforts" if self.settings.effort == "joint_states" else
+            reason = ("joint states have no efforts" if self.settings.effort == "joint_states" else
                    f"joint states come less than once per {LONGEST:g} s")
-            self._controller.notice(f"contacts are not felt: {why}")
+            self._controller.notice(f"contacts are not felt: {reason}")
 
     def _react(self, now: float, body: str) -> None:
-        """Do with the next answer what `contact.reaction` says."""
+        """Start the reaction of `contact.reaction` with the next answer."""
         controller, reaction = self._controller, self.settings.reaction
         if reaction == "report" or self.state == "yielding" or controller.safety.mode not in (
                 "waiting", "ramp_in", "running"):
@@ -332,9 +332,9 @@ class ContactReaction:
             self.state = "braking"
             self._say(now, f"contact at '{body}': going back along the trajectory, whose rest is dropped")
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, reason: str) -> None:
         self._controller.safety.stop()
-        self._controller.notice(f"emergency stop, until ~/reset: {why}")
+        self._controller.notice(f"emergency stop, until ~/reset: {reason}")
 
     def _say(self, now: float, text: str) -> None:
         if now - self._told >= 1.0:

@@ -92,7 +92,7 @@ class ElasticSettings(FlatnessSettings):
     def damping_gains(self) -> DampingGains | None:
         if self.law.mode != "feed_forward_pd":
             return None
-        actuation = self.actuation    # a motor feels its own inertia alone: the spring gives way
+        actuation = self.actuation    # only the motor's own inertia counts: the spring decouples the link
         kd = np.broadcast_to(np.asarray(self.law.kd, dtype=float), actuation.nm)
         return DampingGains("motor_gains.kd", actuation.motor_names, kd, actuation.inertia_behind_springs,
                             np.ones(actuation.nm, dtype=bool))

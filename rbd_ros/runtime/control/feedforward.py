@@ -96,7 +96,7 @@ def _check_moving(values: Mapping[str, Any]) -> None:
 
 
 def _check_contact(contact: ContactSettings, law: TrackingLawSettings) -> None:
-    """Raise `RbdError` where contacts cannot be told."""
+    """Raise `RbdError` if contacts cannot be detected with these settings."""
     if contact.reaction == "off":
         return
     if not contact.threshold.any():
@@ -176,7 +176,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
 
     def reset(self, now: float) -> None:
         super().reset(now)
-        self.contacts.begin()    # what still touches the robot is a contact anew
+        self.contacts.begin()    # a lasting contact counts as a new one
 
     def activate(self, now: float) -> None:
         super().activate(now)

@@ -2,13 +2,13 @@
 
 Every joint is held by `g(q) + w (Kp (q_ref − q) − Kd v)` with its own weight w. Per pose and joint:
 
-1. Sweep: the reference of the joint moves slowly, a little to both sides. The means of the effort sent on both ways
-   are the torque needed ± friction, so the torque that the model lacks is known before the joint is released.
+1. Sweep: the reference of the joint moves slowly, a little to both sides. The mean efforts sent in both directions are
+   the required torque ± friction, so the torque missing in the model is known before the joint is released.
 2. Release: w falls from 1 to 0 within `fade`, without a step of the effort, and the joint is observed for `time`.
-3. Catch: w rises again from where the joint is. If it leaves `window` or becomes faster than `fastest`, the gains
-   return at once, and hold it where it is with the torque that the sweep has shown.
+3. Catch: w rises again, with the present position as reference. If the joint leaves `window` or becomes faster than
+   `fastest`, the gains return immediately, and hold it in place with the missing torque of the sweep.
 
-The test ends, and all joints are held where they are, as soon as the mode is no longer `running`.
+The test ends, and all joints are held in place, as soon as the mode is no longer `running`.
 """
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Held(NamedTuple):
         return Held(np.array(q), np.zeros(len(q)), np.ones(len(q)))
 
     def with_joint(self, j: int, q: float, v: float = 0.0, weight: float = 1.0) -> Held:
-        """The same with another reference and weight of joint j."""
+        """A copy with this reference and weight of joint j."""
         changed = [np.array(each) for each in self]
         for array, value in zip(changed, (q, v, weight), strict=True):
             array[j] = value
@@ -146,7 +146,7 @@ class Held(NamedTuple):
 
 
 class FloatLaws(Laws):
-    """g(q) + w (Kp (q_ref − q) + Kd (v_ref − v)), without g where the robot adds it itself."""
+    """g(q) + w (Kp (q_ref − q) + Kd (v_ref − v)), without g if the robot compensates gravity itself."""
 
     settings: FloatSettings
 
@@ -158,7 +158,7 @@ class FloatLaws(Laws):
         return self._hold_gains
 
     def own(self, q: Array) -> Array:
-        """What is sent for gravity (nv,)."""
+        """The sent gravity torque (nv,)."""
         return self._zero if "gravity" in self.settings.compensates else self.gravity(q)
 
     def effort(self, q: Array, v: Array, held: Held, share: float) -> Array:
@@ -182,7 +182,7 @@ class FloatCheck(TorqueController[FloatLaws]):
         self._procedure: Steps[None] | None = None
         self._report: FloatReport | None = None
         self._verdict = ""
-        self.phase = ""                     # what the test does, "" without one
+        self.phase = ""                     # present step of the test, "" without one
 
     # ---- the controller
 
@@ -237,7 +237,7 @@ class FloatCheck(TorqueController[FloatLaws]):
         return super().report() | {"float_phase": self.phase, "float_verdict": self._verdict}
 
     def _near(self, held: Held | None) -> Held | None:
-        """With continuous joints within half a turn of the state."""
+        """The references, with those of continuous joints within half a turn of the state."""
         return held if held is None or not self._turns.any else held._replace(
             q=self._turns.nearest(held.q, self.state.q))
 
@@ -253,7 +253,7 @@ class FloatCheck(TorqueController[FloatLaws]):
     # ---- the test
 
     def start(self) -> str:
-        """Begin the test; returns why it cannot begin, "" if it does."""
+        """Begin the test; returns the reason if it cannot begin, else ""."""
         settings = self.settings
         held = self._held
         if self._procedure is not None:
@@ -275,12 +275,12 @@ class FloatCheck(TorqueController[FloatLaws]):
         report, self._report = self._report, None
         return report
 
-    def _abort(self, why: str) -> None:
+    def _abort(self, reason: str) -> None:
         """End a test, and hold the joints where they are."""
         if self._procedure is None:
             return
         self._procedure, self.phase = None, ""
-        self._finish(FloatReport((), (), {}, None, why))
+        self._finish(FloatReport((), (), {}, None, reason))
         if self._held is not None:
             for j in np.flatnonzero(self._held.weight < 1.0):
                 self._catch(int(j))
@@ -301,7 +301,7 @@ class FloatCheck(TorqueController[FloatLaws]):
         return held
 
     def _test(self) -> Steps[None]:
-        """The test, one state after the other."""
+        """The test, step by step: one per joint state."""
         settings = self.settings
         released: list[Released] = []
         places = settings.places if len(settings.places) else [np.array(self._hold.q)]
@@ -322,7 +322,7 @@ class FloatCheck(TorqueController[FloatLaws]):
         self._finish(report_of(self.model, released, settings.window, settings.uncertainty))
 
     def _move(self, goal: Array) -> Steps[None]:
-        """To the goal (nv,) from rest to rest, and rest there."""
+        """Move to the goal (nv,) from rest to rest, and rest there."""
         begin, start = self._time, self._hold.q
         end = self._turns.nearest(goal, start)
         duration = PEAK_SPEED * float(np.abs(end - start).max()) / self.settings.speed
@@ -334,7 +334,7 @@ class FloatCheck(TorqueController[FloatLaws]):
         self._held = Held.at(end)
 
     def _missing(self, j: int) -> float:
-        """The effort sent last for joint j beyond what is sent for gravity."""
+        """The last effort sent to joint j, minus the sent gravity torque."""
         output = self.safety.output
         assert output is not None
         return float(output[j] - self.safety.laws.newest.own(self.state.q)[j])
@@ -344,61 +344,61 @@ class FloatCheck(TorqueController[FloatLaws]):
         amplitude, slack = float(self.settings.sweep[j]), 0.5 * float(self.settings.tolerance[j])
         centre, begin, reference = float(self.state.q[j]), self._time, float(self._hold.q[j])
         speed, samples = SWEEPS * amplitude, []
-        for way, goal, counts in ((1.0, amplitude, False), (-1.0, -amplitude, True), (1.0, amplitude, True)):
-            way_samples: list[float] = []
+        for direction, goal, counts in ((1.0, amplitude, False), (-1.0, -amplitude, True), (1.0, amplitude, True)):
+            direction_samples: list[float] = []
             begin = last = self._time
-            while way * (self.state.q[j] - centre - goal) < 0.0:
+            while direction * (self.state.q[j] - centre - goal) < 0.0:
                 now = self._time
-                reference, last = reference + way * speed * (now - last), now
-                ahead = way * (reference - self.state.q[j])
+                reference, last = reference + direction * speed * (now - last), now
+                ahead = direction * (reference - self.state.q[j])
                 if ahead > slack or now - begin > 2.0 * (amplitude + slack) / speed + PATIENCE:
                     return None
                 self._held = self._hold.with_joint(j, reference)
                 yield
-                if abs(self.state.q[j] - centre) < 0.5 * amplitude and way * self.state.v[j] > 0.25 * speed:
-                    way_samples.append(self._missing(j))
+                if abs(self.state.q[j] - centre) < 0.5 * amplitude and direction * self.state.v[j] > 0.25 * speed:
+                    direction_samples.append(self._missing(j))
             if counts:
-                samples.append(np.array(way_samples))
+                samples.append(np.array(direction_samples))
         self._held = self._hold.with_joint(j, reference)
         if min(map(len, samples)) < FEWEST:
             return None
-        down, up = (float(each.mean()) for each in samples)
-        deviation = 0.5 * math.hypot(*(float(each.std()) for each in samples))
+        down, up = (float(values.mean()) for values in samples)
+        deviation = 0.5 * math.hypot(*(float(values.std()) for values in samples))
         return Sweep(0.5 * (up + down), deviation, max(0.5 * (up - down), 0.0))
 
     def _release(self, j: int, sweep: Sweep | None) -> Steps[Released]:
-        """Fade out the gains of joint j, observe it, and catch it; returns what was `Released`."""
+        """Fade out the gains of joint j, observe it, and catch it."""
         settings = self.settings
         gravity = float(self.safety.laws.newest.gravity(self.state.q)[j])
-        pose, begin, left = np.array(self.state.q), self._time, ""
+        pose, begin, exceeded = np.array(self.state.q), self._time, ""
         while (passed := self._time - begin) < settings.fade + settings.time:
             weight = max(1.0 - passed / settings.fade, 0.0) if settings.fade > 0.0 else 0.0
             self._held = self._hold.with_joint(j, self._hold.q[j], weight=weight)
             yield
             if abs(self.state.q[j] - pose[j]) > settings.window[j]:
-                left = "window"
+                exceeded = "window"
             elif abs(self.state.v[j]) > settings.fastest[j]:
-                left = "speed"
-            if left:
+                exceeded = "speed"
+            if exceeded:
                 break
         passed = self._time - begin
-        moved = float(self.state.q[j] - pose[j])
-        if left:
+        displacement = float(self.state.q[j] - pose[j])
+        if exceeded:
             self._catch(j, None if sweep is None else sweep.missing)
         else:
             yield from self._fade_in(j)
         observed = max(passed - settings.fade, 0.0)
-        return Released(j, pose, gravity, sweep, moved, observed, passed - observed, left)
+        return Released(j, pose, gravity, sweep, displacement, observed, passed - observed, exceeded)
 
     def _catch(self, j: int, missing: float | None = None) -> None:
-        """All gains of joint j at once, with the torque `missing`; by default with what its gains exert now."""
+        """Restore all gains of joint j immediately, with the feedback torque `missing`, by default the present one."""
         held, q, kp = self._hold, float(self.state.q[j]), float(self.settings.kp[j])
         ahead = held.weight[j] * (held.q[j] - q) if missing is None or kp <= 0.0 else missing / kp
-        most = 0.5 * float(self.settings.tolerance[j])
-        self._held = held.with_joint(j, q + min(max(float(ahead), -most), most))
+        bound = 0.5 * float(self.settings.tolerance[j])
+        self._held = held.with_joint(j, q + min(max(float(ahead), -bound), bound))
 
     def _fade_in(self, j: int) -> Steps[None]:
-        """The gains of joint j from where it is."""
+        """Fade in the gains of joint j, with its present position as reference."""
         begin, place = self._time, float(self.state.q[j])
         while (passed := self._time - begin) < self.settings.fade:
             self._held = self._hold.with_joint(j, place, weight=passed / self.settings.fade)

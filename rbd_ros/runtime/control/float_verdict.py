@@ -1,4 +1,4 @@
-"""Verdict of a float test on the arm: measured against predicted drifts, and what explains the torque errors."""
+"""Verdict of a float test on the arm: measured against predicted drifts, and causes of torque errors."""
 from __future__ import annotations
 
 import json
@@ -73,8 +73,8 @@ class FloatedJoint:
 
 @dataclass(frozen=True, eq=False)
 class FloatReport:
-    """The result of the test. aborted: why it ended early, "" if it did not. gains: true torque over commanded torque,
-    of joints whose gain is off. advice: what is wrong and what to do, in words.
+    """The result of the test. aborted: reason of an early end, or "". gains: true torque over commanded torque, of
+    joints with wrong gain. advice: errors and remedies, as text.
     """
 
     joints: tuple[FloatedJoint, ...]
@@ -99,12 +99,12 @@ class FloatReport:
             if joint.verdict != "rests" and abs(joint.seen.drift) >= abs(getattr(worst.get(joint.name), "seen",
                                                                                  joint.seen).drift):
                 worst[joint.name] = joint
-        found = [f"{name} {joint.verdict} by {abs(joint.seen.drift):.3g} (rad or m) within "
+        failures = [f"{name} {joint.verdict} by {abs(joint.seen.drift):.3g} (rad or m) within "
                  f"{joint.seen.time + joint.seen.fade:.2g} s, " + (
                      f"then its gains returned ({RETURNED[joint.seen.left]})" if joint.seen.left else
                      f"at most {joint.most:.3g}")
                  for name, joint in worst.items()]
-        return f"float test: fail: {'; '.join([*found, *self.advice])}"
+        return f"float test: fail: {'; '.join([*failures, *self.advice])}"
 
     def as_json(self) -> str:
         """The report as one JSON object; numbers that are not known are null."""
@@ -167,13 +167,13 @@ def _judged(model: RobotModel, seen: Released, error: TorqueError | None, window
     inertia, damping = float(mass_matrix(model, seen.q)[j, j]), float(model.damping[j])
     predicted = low = high = math.nan
     if seen.sweep is not None:
-        # Of a drive that acts 1/s-fold, all torques are s-fold in what it is told, so the inertia is, too.
+        # Commanded torques are `factor` times the true ones; so must be the inertia.
         share = error.factor if error is not None and error.kind in ("factor", "both") and error.factor > 0.0 else 1.0
         missing, half = seen.sweep.missing, 1.96 * seen.sweep.deviation + UNEXPLAINED * abs(seen.gravity)
-        least, most = max(seen.sweep.level - half, 0.0), seen.sweep.level + half
+        low_friction, high_friction = max(seen.sweep.level - half, 0.0), seen.sweep.level + half
         predicted = drift(-missing, seen.sweep.level, damping, share * inertia, seen.time + 0.5 * seen.fade)
         ends = [end for time in (seen.time, seen.time + seen.fade) for end in drift_interval(
-            -missing, half, (least, most), (0.5 * damping, 1.5 * damping),
+            -missing, half, (low_friction, high_friction), (0.5 * damping, 1.5 * damping),
             ((1.0 - INERTIA) * share * inertia, (1.0 + INERTIA) * share * inertia), time)]
         low, high = min(ends), max(ends)
     limit = float(window[j])

@@ -191,13 +191,13 @@ class FollowingController(TorqueController[F], Generic[F]):
         if self.safety.mode not in ("waiting", "ramp_in", "running"):    # no tracking needed in ramp_out
             return ""
         ramp = max(self.safety.modes.weight, 0.2) if self.safety.mode == "ramp_in" else 1.0    # as feedback acts
-        distance, most = np.abs(self.model.difference(self.state.q, reference.q)), laws.tolerance / ramp
-        over = np.flatnonzero(distance > most)
+        distance, tolerance = np.abs(self.model.difference(self.state.q, reference.q)), laws.tolerance / ramp
+        over = np.flatnonzero(distance > tolerance)
         if not over.size:
             return ""
-        i = int(over[np.argmax(distance[over] / most[over])])
+        i = int(over[np.argmax(distance[over] / tolerance[over])])
         return (f"joint '{self.model.velocity_names[i]}' is {distance[i]:.3g} (rad or m) from its reference, at "
-                f"most {most[i]:.3g} ('tracking_tolerance')")
+                f"most {tolerance[i]:.3g} ('tracking_tolerance')")
 
     def lost(self, laws: F, problem: str) -> NoCommand:
         """Handle excessive tracking error: hold the robot in place, and drop the trajectory."""
@@ -250,11 +250,11 @@ class FollowingController(TorqueController[F], Generic[F]):
 
     @property
     def reacts(self) -> bool:
-        """Whether something is under way that `prepare` goes on with."""
+        """Whether a reaction is active that `prepare` continues."""
         return False
 
     def let_go(self) -> None:
-        """Follow nothing from now on: the safe effort at once, as without a reference."""
+        """Drop all references: the output is the safe effort immediately, as without a reference."""
         for reference in self._references():
             reference.clear()
         self.safety.laws.replace(self.safety.laws.newest)

@@ -275,16 +275,16 @@ class TorqueController(ABC, Generic[L]):
         (`carrying`), within the share `hold_position` of the effort limits of the safe `efforts`; else these.
         """
         settings = self.settings
-        rest = None if settings.hold_position <= 0.0 or self._too_slow else self.carrying.rest()
-        if rest is None:
+        means = None if settings.hold_position <= 0.0 or self._too_slow else self.carrying.rest()
+        if means is None:
             return efforts
         try:
-            inertial = self.inertial(self.safety.laws.newest, rest.acceleration)
+            inertial = self.inertial(self.safety.laws.newest, means.acceleration)
         except RbdError:    # overflow
             return efforts
         if not all(map(all_finite, inertial)):
             return efforts
-        return near(efforts, rest, inertial, [settings.holding_share(each.effort_limit)
+        return near(efforts, means, inertial, [settings.holding_share(each.effort_limit)
                                               for each in self.limits(settings)])
 
     def speeds(self) -> Array:

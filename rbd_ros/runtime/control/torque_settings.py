@@ -82,7 +82,7 @@ class TorqueSettings:
         return [self.model.joint_names[i] for i in np.flatnonzero(np.isinf(self.safety.effort_limit))]
 
     def damping_gains(self) -> DampingGains | None:
-        """The damping gains and what they act on; None where there are none."""
+        """The damping gains with the matrix or coordinates on which they act; None without damping."""
         return None
 
     @classmethod

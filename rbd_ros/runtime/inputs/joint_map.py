@@ -150,10 +150,10 @@ def as_array(values: Any) -> Array:
     return np.asarray(values, dtype=np.float64)
 
 
-def picked(given: Array, indices: NDArray[np.intp], scale: Array, offset: Array) -> tuple[Array, bool]:
+def picked(values: Array, indices: NDArray[np.intp], scale: Array, offset: Array) -> tuple[Array, bool]:
     """Values in model order by `picked_entry`, and whether they are finite."""
     out = np.empty(len(indices))
     try:
-        return out, picked_entry.call(given, indices, scale, offset, out)
+        return out, picked_entry.call(values, indices, scale, offset, out)
     except TypeError:    # non-contiguous or read-only
-        return out, picked_entry.call(np.array(given), indices, scale, offset, out)
+        return out, picked_entry.call(np.array(values), indices, scale, offset, out)

@@ -169,9 +169,9 @@ def _layout(data: bytes) -> Layout | None:
 
     def aligned(size: int) -> int:
         nonlocal offset
-        rest = -(offset - 4) % size
-        mask[offset:offset + rest] = bytes(rest)
-        offset += rest
+        padding = -(offset - 4) % size
+        mask[offset:offset + padding] = bytes(padding)
+        offset += padding
         return offset
 
     def size() -> int:
@@ -217,8 +217,8 @@ def _layout(data: bytes) -> Layout | None:
                    (parts[0], parts[1], parts[2]))
 
 
-def _equal(one: Fields | None, other: Fields) -> bool:
+def _equal(first: Fields | None, second: Fields) -> bool:
     """Whether both are equal; NaN equals NaN."""
-    return (one is not None and one[:2] == other[:2] and list(one.names) == list(other.names)
+    return (first is not None and first[:2] == second[:2] and list(first.names) == list(second.names)
             and all(np.asarray(a, np.float64).tobytes() == np.asarray(b, np.float64).tobytes()
-                    for a, b in zip(one[3:], other[3:], strict=True)))
+                    for a, b in zip(first[3:], second[3:], strict=True)))

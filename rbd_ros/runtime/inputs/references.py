@@ -265,8 +265,8 @@ class ReferenceInput:
         motion = self._interpolation(waypoints, present)
         warning = above_limits(self._model, with_start(waypoints, present))
         begins = start_ns <= state_ns
-        rest = None if begins or running else Trajectory(_only(position), present)    # at rest until the start
-        return Offer(Later(start_ns, wanted, motion, jumps), begins, warning, rest, running)
+        before_start = None if begins or running else Trajectory(_only(position), present)    # at rest until the start
+        return Offer(Later(start_ns, wanted, motion, jumps), begins, warning, before_start, running)
 
     def take(self, offer: Offer) -> Verdict:
         """Follow the trajectory from its start on. This object must be unchanged since `offered`."""

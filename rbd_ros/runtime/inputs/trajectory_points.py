@@ -120,15 +120,15 @@ class TrajectoryReader:
         return TrajectoryMessage(sec * 1_000_000_000 + nanosec, names, points)
 
 
-def _size(data: bytes, at: int) -> tuple[int, int]:
+def _size(data: bytes, offset: int) -> tuple[int, int]:
     """The count at the next multiple of four, and the offset of its end."""
-    at += -at % 4
-    return _SIZE.unpack_from(data, at)[0], at + 4
+    offset += -offset % 4
+    return _SIZE.unpack_from(data, offset)[0], offset + 4
 
 
-def _text(data: bytes, at: int) -> tuple[str, int]:
+def _text(data: bytes, offset: int) -> tuple[str, int]:
     """The string at offset `at`, decoded as by the middleware, and the offset of its end."""
-    count, at = _size(data, at)
-    if at + count > len(data):
+    count, offset = _size(data, offset)
+    if offset + count > len(data):
         raise ValueError("a text is not whole")
-    return data[at:at + count].split(b"\0", 1)[0].decode(errors="replace"), at + count
+    return data[offset:offset + count].split(b"\0", 1)[0].decode(errors="replace"), offset + count

@@ -96,8 +96,8 @@ class WrenchInput:
         if sizes.max() <= 1.0:
             return
         i, j = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
-        what, unit, bound = (("moment", "N m", self._settings.moment), ("force", "N", self._settings.force))[j]
-        raise Rejected("excessive_wrench", f"external {what} of {sizes[i, j] * bound:.4g} {unit} on body "
+        label, unit, bound = (("moment", "N m", self._settings.moment), ("force", "N", self._settings.force))[j]
+        raise Rejected("excessive_wrench", f"external {label} of {sizes[i, j] * bound:.4g} {unit} on body "
                        f"'{self._model.body_names[i]}', at most {bound:g}")
 
     def _sizes(self, wrenches: Array) -> Array:

@@ -87,12 +87,12 @@ def check_sizes(request: Any, settings: PlannerSettings) -> None:
     """Raise `RbdError` for too long lists of a request, or of a message with its fields, before they are read. Other
     lists are bounded by the later checks.
     """
-    for field, most, what in (
+    for field, limit, remark in (
             ("waypoints", settings.most_waypoints, " (parameter 'waypoint_limit')"),
             ("external_wrenches", len(settings.model.body_names), ", the number of links")):
         count = len(getattr(request, field))
-        if count > most:
-            raise RbdError(f"{field} has {count} entries, expected at most {most:g}{what}")
+        if count > limit:
+            raise RbdError(f"{field} has {count} entries, expected at most {limit:g}{remark}")
 
 
 def planning_task(request: MotionRequest, settings: PlannerSettings, coordinates: Coordinates,

@@ -21,7 +21,7 @@ from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 
 Array = NDArray[np.float64]
 
-MODEL_AND_LIMITS: Table = (    # what models and limits are made of
+MODEL_AND_LIMITS: Table = (    # parameters of models and limits
     *ROBOT_TABLE, joints_row("all lists with one entry per joint in the parameters"), *PAYLOAD_TABLE, *EFFORT_LIMITS,
     *friction_rows("Plan with"), *drive_friction_rows(),
     Parameter("effort_limits.scaling", "numbers", (1.0,), "Share of the effort limits that a motion may use; the rest "

@@ -232,12 +232,13 @@ class Plant:
             change = np.abs(self.effort - self._supervised)[:self.model.nv] / (
                 max(late, s.publish_every) * s.step + self.delayed)
             self._supervised, self._supervised_step, self.delayed = self.effort, self.steps, 0.0
-        for what, value, limit, unit in (("the command to", change, s.reflex_rate, "N m/s"),
+        for label, value, limit, unit in (("the command to", change, s.reflex_rate, "N m/s"),
                                          ("", v, s.reflex_velocity, "rad/s")):
             i = int(np.argmax(value / limit))
             if value[i] > limit[i] * (1.0 + 1e-9):
-                self.reflex = (f"{what} joint '{self.model.joint_names[i]}' {'changes' if what else 'moves'} by "
-                               f"{value[i]:.4g} {unit}, at most {limit[i]:.4g} {unit} is allowed").lstrip()
+                verb = "changes" if label else "moves"
+                self.reflex = (f"{label} joint '{self.model.joint_names[i]}' {verb} by {value[i]:.4g} {unit}, at "
+                               f"most {limit[i]:.4g} {unit} is allowed").lstrip()
                 self.counts["reflexes"] += 1
                 self.effort = np.zeros(self.size)
                 return

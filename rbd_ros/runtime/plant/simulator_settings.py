@@ -27,7 +27,7 @@ from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, wrench_sensors
 Array = NDArray[np.float64]
 POSES = 50      # random poses for the gravity torque of a joint without effort limit
 STOP = 50.0     # rad/s^2 or m/s^2: deceleration of a single joint by its brake
-STILL = 1e-9    # rad/s or m/s: smoothing where friction is not smoothed
+STILL = 1e-9    # rad/s or m/s: smoothing of friction that is not to be smoothed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,12 +165,12 @@ SIMULATOR_TABLE: Table = (
 )
 
 
-def _brake_effort(given: Array, limit: Array, plant: RobotModel) -> Array:
+def _brake_effort(configured: Array, limit: Array, plant: RobotModel) -> Array:
     """Friction of the brakes. given: configured values, -1 for the default; limit: of efforts, inf for none."""
     poses = np.array([plant.random_configuration(seed) for seed in range(POSES)])
     heavy = np.abs(gravity_effort(plant, poses)).max(axis=0)
     enough = np.where(np.isfinite(limit), limit, heavy + STOP * np.diagonal(mass_matrix(plant, poses[0])))
-    return np.where(given < 0.0, 2.0 * enough, given)
+    return np.where(configured < 0.0, 2.0 * enough, configured)
 
 
 def _publish_every(step: float, rate: float) -> int:

@@ -93,8 +93,8 @@ class Channel:
         if unmoved is not None and self.output is not None and self.limiter.limits_rate:
             near, same = self.limiter.follow(effort, self.output, elapsed)
             if not same:
-                most = unmoved() - effort + (0.0 if held is None else held)
-                added = np.clip(near - effort, np.minimum(most, 0.0), np.maximum(most, 0.0))
+                unlimited = unmoved() - effort + (0.0 if held is None else held)
+                added = np.clip(near - effort, np.minimum(unlimited, 0.0), np.maximum(unlimited, 0.0))
                 if added.any():
                     self.held = added
                     self.counts["rate_limited"] += 1

@@ -322,8 +322,8 @@ class SafetyFilter(Generic[Laws]):
 
     def _unmoved_since_stale(self) -> list[Array]:
         """The last output with the damping of this state added."""
-        return [safe if channel.output is None else channel.limiter.clip(channel.output + safe - rest)
-                for channel, safe, rest in zip(self.channels, self._safe(False), self._safe(True), strict=True)]
+        return [safe if channel.output is None else channel.limiter.clip(channel.output + safe - carried)
+                for channel, safe, carried in zip(self.channels, self._safe(False), self._safe(True), strict=True)]
 
     def _safe(self, at_rest: bool) -> list[Array]:
         """Safe efforts S."""

@@ -98,13 +98,13 @@ def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinate
 def _choice(coordinates: Coordinates, request: ConstrainedRequest) -> dict[str, Any]:
     """Arguments that select one of the solutions."""
     arguments: dict[str, Any] = {"minimize": MINIMIZE[request.minimize]}
-    for field, argument, values, rest in (
+    for field, argument, values, others in (
             ("preferred_effort", "preferred_effort", request.preferred_effort, 0.0),
             ("effort_limit", "effort_limit", request.effort_limit, np.inf), ("weight", "weights", request.weight, 1.0)):
         if np.size(values):
             if request.minimize != EFFORT:
                 raise RbdError(f"{field} is read where minimize is 1 (EFFORT): expected an empty field")
-            arguments[argument] = coordinates.vector(field, request.name, values, rest)
+            arguments[argument] = coordinates.vector(field, request.name, values, others)
     return arguments
 
 
@@ -127,10 +127,10 @@ def _check(request: ConstrainedRequest, constraints: ConstraintSet) -> None:
 
 
 def _check_closed(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, tolerance: float) -> None:
-    for what, unit, values in (("is open by", "m or rad", constraint_values(model, constraints, q)),
+    for label, unit, values in (("is open by", "m or rad", constraint_values(model, constraints, q)),
                                ("opens at", "m/s or rad/s", constraint_jacobian(model, constraints, q) @ v)):
         worst = int(np.argmax(np.abs(values)))
         if not abs(values[worst]) <= tolerance:
-            raise RbdError(f"state: constraint '{constraints.labels[worst]}' {what} {abs(values[worst]):.3g} {unit}, "
+            raise RbdError(f"state: constraint '{constraints.labels[worst]}' {label} {abs(values[worst]):.3g} {unit}, "
                            f"expected at most {tolerance:g} (parameter 'constraint_tolerance'): send a state that "
                            "meets the constraints; rbd_ros.project finds the nearest one")

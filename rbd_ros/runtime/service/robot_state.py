@@ -112,10 +112,10 @@ class RobotStates:
     @staticmethod
     def _present_base(request: StateRequest, odometry: OdometryInput, now: float) -> tuple[Array, Array]:
         """(q, v) of the base by the latest odometry; raises `RbdError` if the request has base values."""
-        for field, given, empty in (("base_pose.position", request.base_position, StateRequest.base_position),
+        for field, value, empty in (("base_pose.position", request.base_position, StateRequest.base_position),
                                     ("base_pose.orientation", request.base_quaternion, StateRequest.base_quaternion),
                                     ("base_twist", request.base_twist, StateRequest.base_twist)):
-            if not np.array_equal(given, empty):
+            if not np.array_equal(value, empty):
                 raise RbdError(f"state.{field} is given, but state.name is empty, which means the present state, and "
                                "that includes the base by parameter 'odometry': leave it empty, or list the joints")
         problem = odometry.problem(now)

@@ -104,9 +104,9 @@ class OdometryInput:
         except RbdError as error:
             finite = all(map(math.isfinite, message.quaternion))
             raise Rejected("not_unit" if finite else "non_finite", str(error)) from None
-        for what, values in (("position", position), ("twist", twist)):
+        for quantity, values in (("position", position), ("twist", twist)):
             if not (np.abs(values) < HUGE).all():
-                raise Rejected("non_finite", f"odometry: the {what} is not finite, or absurd")
+                raise Rejected("non_finite", f"odometry: the {quantity} is not finite, or absurd")
         fast = float(np.linalg.norm(twist[:3]))
         if fast > FASTEST:
             raise Rejected("implausible", f"odometry: the angular velocity is {fast:.3g} rad/s, expected at most "

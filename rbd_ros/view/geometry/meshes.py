@@ -35,7 +35,7 @@ def find_mesh(name: str, description: Path | None) -> Path:
     if not folders and not any(os.path.normpath(path).startswith(os.path.join(prefix, "share", ""))
                                for prefix in prefixes()):
         raise RbdError(f"'{name[:200]}' is in no package of the environment (AMENT_PREFIX_PATH), and the description "
-                       "came as text, which has meshes of packages alone: give its file")
+                       "is text, which may use meshes of packages only: give its file")
     return _there(folders[0] / path if folders else Path(os.path.normpath(path)))
 
 
@@ -51,9 +51,9 @@ def read_mesh(path: Path) -> tuple[Surface, ...]:
     kind = path.suffix.lower()
     if kind not in FORMATS:
         raise RbdError(f"'{path.name}': meshes are read from {', '.join(FORMATS)}")
-    most = LARGEST if kind in BINARY else LONGEST
-    if path.stat().st_size > most:
-        raise RbdError(f"'{path.name}' is larger than {most >> 20} MiB")
+    limit = LARGEST if kind in BINARY else LONGEST
+    if path.stat().st_size > limit:
+        raise RbdError(f"'{path.name}' is larger than {limit >> 20} MiB")
     try:
         if kind in (".glb", ".gltf"):
             _check_gltf(path)
@@ -74,20 +74,20 @@ def _check_gltf(path: Path) -> None:
     try:
         tree = json.loads(data)
         accessors, meshes = tree.get("accessors", ()), tree.get("meshes", ())
-        corners = [sum(abs(accessors[at]["count"]) for piece in mesh["primitives"]
-                       for at in (piece["attributes"].get("POSITION"), piece.get("indices")) if at is not None)
+        corners = [sum(abs(accessors[i]["count"]) for piece in mesh["primitives"]
+                       for i in (piece["attributes"].get("POSITION"), piece.get("indices")) if i is not None)
                    for mesh in meshes]
-        files = [path.parent / each["uri"] for each in tree.get("buffers", ())
-                 if "uri" in each and not each["uri"].startswith("data:")]
-        sums = {"numbers": 16 * sum(abs(each["count"]) for each in accessors),
-                "bytes of views": sum(abs(each["byteLength"]) for each in tree.get("bufferViews", ())),
+        files = [path.parent / item["uri"] for item in tree.get("buffers", ())
+                 if "uri" in item and not item["uri"].startswith("data:")]
+        sums = {"numbers": 16 * sum(abs(item["count"]) for item in accessors),
+                "bytes of views": sum(abs(item["byteLength"]) for item in tree.get("bufferViews", ())),
                 "bytes of buffers": sum(os.path.getsize(file) for file in files),
                 "corners": 16 * sum(corners[node["mesh"]] for node in tree.get("nodes", ()) if "mesh" in node)}
     except (OSError, ValueError, KeyError, IndexError, AttributeError, TypeError, RecursionError) as error:
         raise RbdError(f"no glTF: {type(error).__name__}: {str(error)[:120]}") from None
-    for what, total in sums.items():
+    for quantity, total in sums.items():
         if not 0 <= total <= LARGEST:
-            raise RbdError(f"it names {total} {what}, instances counted each time, expected at most {LARGEST}")
+            raise RbdError(f"it names {total} {quantity}, counting every instance, expected at most {LARGEST}")
 
 
 def _by_trimesh(path: Path) -> list[Surface]:

@@ -128,11 +128,11 @@ def _pose(origin: ElementTree.Element | None) -> Array:
                     _numbers(origin.get("rpy", "0 0 0"), 3, "origin rpy"))
 
 
-def _numbers(text: str, count: int, what: str) -> list[float]:
+def _numbers(text: str, count: int, name: str) -> list[float]:
     try:
         values = [float(word) for word in text.split()]
     except ValueError:
         values = []
     if len(values) != count or not np.isfinite(values).all():
-        raise RbdError(f"{what}: expected {count} finite number{'s' * (count > 1)}, got '{text[:60]}'")
+        raise RbdError(f"{name}: expected {count} finite number{'s' * (count > 1)}, got '{text[:60]}'")
     return values

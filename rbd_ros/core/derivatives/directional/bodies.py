@@ -1,7 +1,7 @@
-"""∂V̇_i and ∂F_i: how accelerations of bodies and the wrenches in their joints change along directions (K Tables 5–7).
+"""∂V̇_i and ∂F_i: directional derivatives of body accelerations and joint wrenches (K Tables 5–7).
 
-By the kernels of `body_accelerations` and `joint_wrenches` with an imaginary step of 1e-30 of all that they see: link
-by link, fixed joints too, exact to rounding, O(n) per direction.
+By the kernels of `body_accelerations` and `joint_wrenches` with an imaginary step of 1e-30 of all their inputs: of
+every link, including those behind fixed joints, exact to rounding, O(n) per direction.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...dynamics.kinematics import link_motions, node_motion
 from ...model.block import LINKS, integer, node_count, size_q, size_v
 from ...imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array
-from .run import Case
+from .run import Perturbation
 
 
 class InverseDirectional(NamedTuple):
@@ -40,8 +40,8 @@ class ForwardDirectional(NamedTuple):
 
 
 class HybridDirectional(NamedTuple):
-    """∂/∂p of `acceleration` and `effort` (nv,), those of the tangent where they are given, otherwise as
-    `InverseDirectional`.
+    """∂/∂p of `acceleration` and `effort` (nv,), otherwise as `InverseDirectional`. Prescribed quantities have the
+    tangent's derivatives.
     """
 
     acceleration: Array
@@ -84,29 +84,29 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
                 wrenches[r, s, i] = F[i].imag / STEP
 
 
-def of_bodies(asked: Case, a: Array, da: Array, external_wrenches: Any) -> tuple[Array, Array]:
-    """∂V̇ and ∂F of all links at accelerations a (…, nv) that change by da (directions, …, nv)."""
-    states, tangents = asked.states, asked.tangents
+def body_changes(perturbed: Perturbation, a: Array, da: Array, external_wrenches: Any) -> tuple[Array, Array]:
+    """∂V̇ and ∂F of all links, at accelerations a (…, nv) with changes da (directions, …, nv)."""
+    states, tangents = perturbed.states, perturbed.tangents
     model: Any = states.model
     count, nb = tangents.count, len(model.body_names)
-    q, v = (x.reshape(-1) for x in asked.inputs[:2])
-    X = np.array(asked.changes)
+    q, v = (x.reshape(-1) for x in perturbed.inputs[:2])
+    X = np.array(perturbed.changes)
     X[:, 2] = da.reshape(X[:, 2].shape)
     tree = link_tree(model)
     links = np.zeros((count, len(tree)))
     records = links.reshape(count, len(tree) // ROW, ROW)
     records[:, :, MASS:] = tangents.inertias[:, tree.reshape(-1, ROW)[:, INDEX].astype(int)]
-    each = [link_wrenches(model, tangent.external_wrenches, states.batch) for tangent in tangents.tangents]
+    link_changes = [link_wrenches(model, tangent.external_wrenches, states.batch) for tangent in tangents.tangents]
     load = link_wrenches(model, external_wrenches, states.batch)
     changes = np.zeros((count, 0))
-    if len(load) or any(len(change) for change in each):
-        none = np.zeros(states.count * nb * 6)
-        load = load if len(load) else none
-        changes = np.array([change if len(change) else none for change in each]).reshape(count, -1)
+    if len(load) or any(len(change) for change in link_changes):
+        zero = np.zeros(states.count * nb * 6)
+        load = load if len(load) else zero
+        changes = np.array([change if len(change) else zero for change in link_changes]).reshape(count, -1)
     out = np.empty((2, count, states.count, 6 * nb))
     bodies_entry.call(tangents.start, tree, tangents.models, links, q, v, a.reshape(-1), X, load, changes, out[0],
                       out[1])
     shape = (count, nb, 6) if states.batch is None else (count, states.count, nb, 6)
     accelerations, wrenches = states.finite(body_accelerations=out[0].reshape(shape),
                                            joint_wrenches=out[1].reshape(shape))
-    return asked.result(accelerations), asked.result(wrenches)
+    return perturbed.result(accelerations), perturbed.result(wrenches)

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from ...dynamics.friction import Friction
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from .bodies import InverseDirectional, of_bodies
-from .run import NO_MASK, NOTHING, at_once, case, run
+from .bodies import InverseDirectional, body_changes
+from .run import NO_MASK, NOTHING, at_once, perturbation, run
 from .tangent import Tangent, Tangents
 
 
@@ -26,10 +26,10 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
                                  tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
                                  friction: Friction | None = None,
                                  bodies: bool | None = None) -> Array | InverseDirectional:
-    """∂τ/∂p (nv,) or (N, nv) of `inverse_dynamics` by a scalar p on which anything may depend: K Table 5, O(n).
+    """∂τ/∂p (nv,) or (N, nv) of `inverse_dynamics` by a scalar p on which all inputs may depend: K Table 5, O(n).
 
-    tangent: see `Tangent` (its `tau` has no meaning here), of one state or of a batch. Several (a list, or `Tangents`,
-    which looks names up once) cost less than one after another; the result then has directions as its first axis.
+    tangent: see `Tangent` (its `tau` is ignored), of one state or of a batch. Several tangents in one call (a list, or
+    `Tangents`, which looks up names once) cost less than one call each; directions are then the result's first axis.
     Other arguments and errors as of `inverse_dynamics`. bodies=True adds ∂V̇_i and ∂F_i.
 
         >>> model = rbd.sample("two_link")
@@ -39,11 +39,12 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     if external_wrenches is None and not bodies and (
             derivative := at_once(model, q, v, a, NOTHING, NO_MASK, tangent, friction)) is not None:
         return derivative
-    asked = case(model, tangent, friction, q=q, v=v, a=a)
-    out = asked.empty()
-    q, v, a = asked.inputs
-    if run(asked, (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
-        asked.states.refuse(derivative=out)
+    perturbed = perturbation(model, tangent, friction, q=q, v=v, a=a)
+    out = perturbed.empty()
+    q, v, a = perturbed.inputs
+    if run(perturbed, (q, v, a, NOTHING), NO_MASK, external_wrenches, friction, out) != 0:
+        perturbed.states.refuse(derivative=out)
     if not bodies:
-        return asked.result(out)
-    return InverseDirectional(asked.result(out), *of_bodies(asked, a, asked.changes[:, 2], external_wrenches))
+        return perturbed.result(out)
+    return InverseDirectional(perturbed.result(out),
+                              *body_changes(perturbed, a, perturbed.changes[:, 2], external_wrenches))

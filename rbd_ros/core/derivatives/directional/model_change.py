@@ -1,4 +1,4 @@
-"""From a `Tangent` to ∂ of the packed model: what an imaginary step adds to the numbers that kernels see."""
+"""∂ of the packed model along a `Tangent`, for imaginary steps of the kernels' inputs."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -23,17 +23,17 @@ PARAMETERS = ("inertias", "placements", "screws", "axes", "pitches", "advances",
 
 
 def changes_model(tangent: Any) -> bool:
-    """Whether a `Tangent` names anything of the model."""
+    """Whether a `Tangent` names a parameter of the model."""
     return tangent.gravity is not None or any(getattr(tangent, name) for name in PARAMETERS)
 
 
 class ModelChange:
-    """∂ of a model along a `Tangent`, added to `block`, of its packed numbers; `shifts` (nb, 6), the twists by which
-    links move in the axes of their nodes; `inertias` (nb, 10), of each link: mass, first moment and inertia about the
-    origin, in the axes of its node.
+    """∂ of a model along a `Tangent`, added to `block` (∂ of the packed model), `shifts` (nb, 6; twists of the links in
+    the axes of their nodes) and `inertias` (nb, 10; of each link ∂ of mass, first moment and inertia about the origin,
+    in the axes of its node).
 
-    In `start`, the packed model of the step, a revolute joint that gains a pitch becomes helical, a prismatic one that
-    begins to turn `TURNING`: both with a zero there, so that other directions may start from it too.
+    In `start`, the packed model at which derivatives are taken, a revolute joint that gains a pitch becomes helical,
+    and a prismatic joint that gains a rotation `TURNING`, both with the value zero, which other directions share.
     """
 
     def __init__(self, model: RobotModel, tangent: Any, start: Array, block: Array, inertias: Array,
@@ -47,26 +47,26 @@ class ModelChange:
             block[GRAVITY:GRAVITY + 3] = finite(tangent.gravity, (3,), "tangent.gravity")
         self.specs = {spec.name: spec for spec in model.description.joints}
         self.moving = [*dict.fromkeys([*model.joint_names, *(mimic.name for mimic in model.mimics)])]
-        for what in PARAMETERS:
-            for name, value in getattr(tangent, what).items():
-                getattr(self, f"_{what}")(name, value)
+        for parameter in PARAMETERS:
+            for name, value in getattr(tangent, parameter).items():
+                getattr(self, f"_{parameter}")(name, value)
         self.follow_shifts()
 
-    def spec(self, what: str, name: str, moving: bool = True) -> JointSpec:
+    def spec(self, parameter: str, name: str, moving: bool = True) -> JointSpec:
         names = self.moving if moving else list(dict.fromkeys([*self.moving, *self.specs]))
         if name not in names:
-            raise unknown_name(f"joint in {what}", name, names)
+            raise unknown_name(f"joint in {parameter}", name, names)
         return self.specs.get(name) or JointSpec(name, "floating", "", self.model.joint(name).child)
 
     def chain(self, spec: JointSpec) -> list[int]:
-        """The nodes of a moving joint."""
+        """The nodes of a moving joint, from the root on."""
         nodes = [int(self.links[self.model.body_index(spec.child)][LINK_NODE])]
         for _ in primitives(spec)[1:]:
             nodes.append(int(self.rows[nodes[-1]][PARENT]))
         return nodes[::-1]
 
     def axes_of(self, spec: JointSpec) -> list[Array]:
-        """The rotation of each of its nodes at zero in the frame of the joint."""
+        """The rotation of each node of a joint, at q = 0, in the frame of the joint."""
         before = self.pose(spec.parent)[:3, :3] if spec.parent else np.eye(3)
         R, axes = (before @ spec.rotation).T, []
         for node in self.chain(spec):
@@ -79,12 +79,12 @@ class ModelChange:
         row = self.links[self.model.body_index(link)]
         return _pose(row[LINK_ROTATION:LINK_POSITION], row[LINK_POSITION:LINK])
 
-    def steps(self, what: str, name: str, value: Any, size: tuple[int, ...]) -> tuple[JointSpec, list[Array]]:
-        """One array of this size per step of a joint."""
-        spec = self.spec(what, name)
+    def steps(self, parameter: str, name: str, value: Any, size: tuple[int, ...]) -> tuple[JointSpec, list[Array]]:
+        """The joint, and one validated array of this size per step of it."""
+        spec = self.spec(parameter, name)
         count = len(primitives(spec))
         array = finite(value, size if np.ndim(value) == len(size) and count == 1 else (count, *size),
-                       f"{what}['{name}']")
+                       f"{parameter}['{name}']")
         return spec, list(array.reshape(count, *size))
 
     def add_inertia(self, link: Any, P: Array) -> None:
@@ -111,14 +111,14 @@ class ModelChange:
             self.move(self.chain(spec)[0], R.T @ x[:3], R.T @ x[3:])
             return
         shift = se3.Ad(self.pose(spec.parent) @ _pose(spec.rotation, spec.position)) @ x
-        behind = [spec.child]
-        for link in behind:    # grows
+        fixed_links = [spec.child]
+        for link in fixed_links:    # extended in the loop
             self.shifts[self.model.body_index(link)] += shift
-            behind += [other.child for other in self.specs.values()
+            fixed_links += [other.child for other in self.specs.values()
                        if other.parent == link and other.name not in self.moving]
 
     def tilt(self, spec: JointSpec, step: int, w: Array, u: Array) -> None:
-        """A screw moved by the twist (w, u), in its node's axes: its place, and what is behind it moved back."""
+        """Move the screw of a step by the twist (w, u) in its node's axes, and its successors by the opposite twist."""
         nodes = self.chain(spec)
         self.move(nodes[step], w, u)
         if step + 1 < len(nodes):
@@ -127,19 +127,19 @@ class ModelChange:
             self.shifts[self.links[:, LINK_NODE] == nodes[step]] -= np.concatenate([w, u])
 
     def move(self, node: int, w: Array, u: Array) -> None:
-        """A node moved by the twist (w, u) in its own axes at zero: `∂T = T ξ̂` of its place."""
+        """Move a node by the twist (w, u) in its own axes at q = 0: `∂T = T ξ̂` of its pose in the parent."""
         R = self.rows[node][ROTATION:POSITION].reshape(3, 3)
         self.row_changes[node, ROTATION:POSITION] += (R @ so3.hat(w)).reshape(-1)
         self.row_changes[node, POSITION:MASS] += R @ u
 
     def place(self, node: int, shift: Array) -> None:
-        """A node moved by a twist in the axes of its parent: `∂T = ξ̂ T`."""
+        """Move a node by a twist in the axes of its parent: `∂T = ξ̂ T`."""
         row, change = self.rows[node], self.row_changes[node]
         _shift(row[ROTATION:POSITION], row[POSITION:MASS], shift,
                change[ROTATION:POSITION], change[POSITION:MASS])
 
     def follow_shifts(self) -> None:
-        """Links that move carry their inertia and the joints behind them."""
+        """Apply the links' shifts to their inertias and to the joints attached to them."""
         parameters = np.asarray(self.model.inertial_parameters).reshape(-1, 10)
         for link in np.flatnonzero(self.shifts.any(axis=1)):
             name, shift, row, change = (self.model.body_names[link], self.shifts[link], self.links[link],
@@ -154,7 +154,7 @@ class ModelChange:
                     self.place(self.chain(spec)[0], shift)
 
     def rescale(self, node: int, factor: float) -> None:
-        """The screw of a node changes by this factor of itself."""
+        """Change the screw of a node by `factor` times itself."""
         for part in (RATIO, OFFSET):
             self.row_changes[node, part] += factor * self.rows[node, part]
 
@@ -194,12 +194,12 @@ class ModelChange:
             raise RbdError(f"axes['{name}']: a joint of type {spec.type} has no axis")
         else:
             declared = [spec.axis]
-        many = len(declared) > 1 or spec.type == "composite"
-        declared_changes = finite(value, (len(declared), 3) if many else (3,), f"axes['{name}']").reshape(-1, 3)
+        several = len(declared) > 1 or spec.type == "composite"
+        declared_changes = finite(value, (len(declared), 3) if several else (3,), f"axes['{name}']").reshape(-1, 3)
         turns = [aligning_turn(axis, change) if spec.type == "planar" else np.cross(axis, change) / np.dot(axis, axis)
                  for axis, change in zip(declared, declared_changes, strict=True)]
         for c, R in enumerate(self.axes_of(spec)):
-            self.tilt(spec, c, R.T @ turns[c if many else 0], np.zeros(3))
+            self.tilt(spec, c, R.T @ turns[c if several else 0], np.zeros(3))
 
     def _pitches(self, name: str, value: Any) -> None:
         spec, values = self.steps("pitches", name, value, ())
@@ -213,7 +213,7 @@ class ModelChange:
         if spec.type != "cam":
             raise RbdError(f"advances['{name}']: a joint of type {spec.type} is no cam")
         x = finite(value, (len(primitives(spec)[0].advance),), f"advances['{name}']")
-        first = int(self.rows[self.chain(spec)[0], PITCH]) + 1    # behind their number
+        first = int(self.rows[self.chain(spec)[0], PITCH]) + 1    # after the number of coefficients
         self.block[first:first + len(x)] += x
 
     def _rotor_inertias(self, name: str, value: Any) -> None:
@@ -221,18 +221,18 @@ class ModelChange:
         steps = primitives(spec)
         x = per_coordinate(value, sum(step.nv for step in steps), 0.0, f"rotor_inertias['{name}']")    # type: ignore
         finite(x, x.shape, f"rotor_inertias['{name}']")
-        done = 0
+        first = 0
         for step, node in zip(steps, self.chain(spec), strict=True):
             self.row_changes[node, ARMATURE:ARMATURE + step.nv] += (
-                x[done:done + step.nv] * self.rows[node, RATIO] ** 2)
-            done += step.nv
+                x[first:first + step.nv] * self.rows[node, RATIO] ** 2)
+            first += step.nv
 
     def _mimics(self, name: str, value: Any) -> None:
         if name not in {mimic.name for mimic in self.model.mimics}:
             raise unknown_name("joint in mimics", name, [mimic.name for mimic in self.model.mimics])
         change = finite(value, (2,), f"mimics['{name}']")
         for mimic in self.model.mimics:
-            ratio, offset = following(self.specs, mimic.name, {name: change})[2:]
+            ratio, offset = mimic_map(self.specs, mimic.name, {name: change})[2:]
             change_of_node = self.row_changes[self.chain(self.specs[mimic.name])[0]]
             rotor = per_coordinate(self.specs[mimic.name].rotor_inertia, 1, 0.0, "rotor_inertia")[0]
             change_of_node[RATIO] += ratio
@@ -240,15 +240,15 @@ class ModelChange:
             change_of_node[ARMATURE] += 2.0 * rotor * mimic.multiplier * ratio
 
 
-def following(specs: Mapping[str, JointSpec], name: str,
+def mimic_map(specs: Mapping[str, JointSpec], name: str,
               changes: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    """Multiplier and offset of a follower, chains multiplied out, and their changes."""
+    """Multiplier and offset of a mimic joint relative to the joint at the end of its chain, and their changes."""
     declared = specs[name].mimic
     if declared is None:
         return 1.0, 0.0, 0.0, 0.0
     source, m, c = declared
     dm, dc = changes.get(name, (0.0, 0.0))
-    M, C, dM, dC = following(specs, source, changes)
+    M, C, dM, dC = mimic_map(specs, source, changes)
     return m * M, m * C + c, dm * M + m * dM, dm * C + m * dC + dc
 
 
@@ -265,7 +265,7 @@ def _pose(R: Array, p: Array) -> Array:
 
 
 def _pseudo_inertia(x: Array) -> Array:
-    """Of ten parameters as in `model.inertial_parameters`."""
+    """Pseudo-inertia (4, 4) of the ten parameters of `model.inertial_parameters`."""
     J = np.array([[x[4], x[5], x[7]], [x[5], x[6], x[8]], [x[7], x[8], x[9]]])
     P = np.zeros((4, 4))
     P[:3, :3] = 0.5 * np.trace(J) * np.eye(3) - J

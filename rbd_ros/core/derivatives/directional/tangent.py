@@ -1,4 +1,4 @@
-"""`Tangent`: how everything that the dynamics depend on changes with a scalar p (K eq. 92), by the names of a model."""
+"""`Tangent`: derivatives by a scalar p (K eq. 92) of all inputs and parameters of the dynamics, by their names."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -28,19 +28,18 @@ class Tangent:
     external_wrenches: {body: (6,)}, components in link axes.
 
     Of moving joints, followers of mimic joints included: screws {joint: (6,)}, ∂s of its screw s (angular, linear) in
-    the joint's frame, T(q) = exp(ŝ q), or (k, 6) of its k steps; axes {joint: (3,)}, as declared, or (k, 3) where it
-    has several (those in the plane of a planar joint follow its normal, as where a model is built with it: see
-    `aligning_rotation`); pitches {joint: number or (k,)}, m/rad;
-    advances {joint: (n,)}, coefficients of a cam; rotor_inertias {joint: number or (nv,)}; mimics {joint: (∂multiplier,
-    ∂offset)}. The link's frame at zero stays where it is when a screw or an axis changes.
+    the joint's frame, T(q) = exp(ŝ q), or (k, 6) of its k steps; axes {joint: (3,)}, as declared, or (k, 3) if it has
+    several (the axes in the plane of a planar joint follow its normal as when a model is built: `aligning_rotation`);
+    pitches {joint: number or (k,)}, m/rad; advances {joint: (n,)}, coefficients of a cam; rotor_inertias {joint: number
+    or (nv,)}; mimics {joint: (∂multiplier, ∂offset)}. The link's frame at q = 0 is constant when a screw or an axis
+    changes.
 
-    Of friction, for functions that are given one: friction {joint: {name of a field of `Friction`: number or (k,)}};
-    where the law has breakaway = coulomb, the one goes with the other unless it is named.
+    Of friction, in functions with the argument `friction`: friction {joint: {field of `Friction`: number or (k,)}}. If
+    the law has breakaway = coulomb, the breakaway changes with coulomb unless it is named.
 
     Of constraints, by name, for constrained dynamics only: predecessor_frames, successor_frames {constraint: (6,)}, a
     twist as in placements (of a fixed contact: world and frame; of a rolling or sliding one: the frames of its first
-    and second surface); constants {coupling: number}; terms {coupling: {joint:
-    number or coefficients}}.
+    and second surface); constants {coupling: number}; terms {coupling: {joint: number or coefficients}}.
 
         >>> model = rbd.sample("two_link")
         >>> longer = rbd.Tangent(placements={"elbow": [0, 0, 0, 1, 0, 0]})    # the elbow moves along x
@@ -73,8 +72,8 @@ _BY_NAME = tuple(item.name for item in fields(Tangent) if item.default_factory i
 
 
 class Tangents:
-    """Several tangents, looked up in a model once: what `…_directional` take where the same directions are asked for at
-    many states. `tangents`: the `Tangent` of each direction, whose arrays are copied.
+    """Several tangents whose names are looked up once, for derivatives along the same directions at many states.
+    `tangents`: the `Tangent` of each direction, whose arrays are copied.
 
         >>> model = rbd.sample("two_link")
         >>> directions = rbd.Tangents(model, [rbd.Tangent(gravity=[0, 0, 1]), rbd.Tangent(q=[1, 0])])
@@ -91,7 +90,7 @@ class Tangents:
                 raise RbdError(f"tangent: expected a Tangent or several, got {type(tangent).__name__}")
             _check_names(tangent)
         self.model, self.block, self.count = model, model._block, len(self.tangents)
-        # ∂ of the packed model (count, …) from `start`, empty where no direction has any, and see `ModelChange`
+        # ∂ of the packed model (count, …) at `start`, empty if no direction changes the model; see `ModelChange`
         self.start, self.models = self.block, np.empty((0, len(self.block)))
         links = self.count, len(model.body_names)
         self.inertias, self.shifts = np.zeros((*links, 10)), np.zeros((*links, 6))
@@ -102,23 +101,22 @@ class Tangents:
                 ModelChange(model, self.tangents[i], self.start, self.models[i], self.inertias[i], self.shifts[i])
         states = shaped(model, rates=state_changes(model, self.tangents))
         states.check_values()
-        self.changes = None    # of one state (count, 4, 1, nv)
+        self.changes = None    # of a single state (count, 4, 1, nv)
         if states.batch is None:
             self.changes = np.array(states.arrays).reshape(self.count, len(STATE), 1, model.nv)
         self.friction = friction_records(model, self.tangents)
         self.loading = any(tangent.external_wrenches is not None for tangent in self.tangents)
-        self.quick = None if self.loading else self.changes    # of calls without further checks
+        self.quick = None if self.loading else self.changes    # for calls without full validation
 
     @classmethod
-    def of_states(cls, model: RobotModel, count: int) -> Tangents:
-        """This many directions along which only the caller's `Case` changes."""
-        still = cls(model, ())
-        still.tangents, still.count = (Tangent(),) * count, count
-        return still
+    def for_states(cls, model: RobotModel, count: int) -> Tangents:
+        """`count` empty tangents, for changes of states alone, which the caller's `Perturbation` holds."""
+        tangents = cls(model, ())
+        tangents.tangents, tangents.count = (Tangent(),) * count, count
+        return tangents
 
     def wrenches(self, external_wrenches: Any, batch: int | None) -> Array:
-        """∂ of the wrenches on nodes (count, …); empty where none changes. What acts on a link that is moved moves with
-        it.
+        """∂ of the wrenches on nodes (count, …), empty if none changes. Wrenches move with the links on which they act.
         """
         size = (1 if batch is None else batch) * len(self.model._node_rows) * 6
         moving = external_wrenches is not None and self.shifts.any()
@@ -146,18 +144,18 @@ def _check_names(tangent: Tangent) -> None:
 
 
 def state_changes(model: RobotModel, tangents: tuple[Tangent, ...]) -> dict[str, Any]:
-    """∂ of q, v, a and tau of each, by the names of messages."""
+    """∂ of q, v, a and tau of each tangent, by the names used in error messages."""
     out = {}
     for i, tangent in enumerate(tangents):
-        what = "tangent" if len(tangents) == 1 else f"tangents[{i}]"
+        label = "tangent" if len(tangents) == 1 else f"tangents[{i}]"
         for name in STATE:
             value = getattr(tangent, name)
-            out[f"{what}.{name}"] = model._zeros if value is None else value
+            out[f"{label}.{name}"] = model._zeros if value is None else value
     return out
 
 
 def shifted_wrenches(model: RobotModel, wrenches: Any, shifts: Array, batch: int | None) -> Array:
-    """∂ of the wrenches on nodes where links move by these twists (nb, 6) in the axes of their nodes."""
+    """∂ of the wrenches on nodes when links move by the twists `shifts` (nb, 6) in the axes of their nodes."""
     nb = len(model.body_names)
     total = np.zeros((1 if batch is None else batch, len(model._node_rows), 6))
     for link in np.flatnonzero(shifts.any(axis=1)):
@@ -165,10 +163,10 @@ def shifted_wrenches(model: RobotModel, wrenches: Any, shifts: Array, batch: int
         if isinstance(wrenches, Mapping):
             if name not in wrenches:
                 continue
-            one: Any = {name: wrenches[name]}
+            wrench: Any = {name: wrenches[name]}
         else:
-            one = np.asarray(wrenches) * (np.arange(nb) == link)[:, None]
-        f = node_wrenches(model, one, batch).reshape(total.shape)
+            wrench = np.asarray(wrenches) * (np.arange(nb) == link)[:, None]
+        f = node_wrenches(model, wrench, batch).reshape(total.shape)
         w, u = shifts[link, :3], shifts[link, 3:]
         total[..., :3] += np.cross(w, f[..., :3]) + np.cross(u, f[..., 3:])
         total[..., 3:] += np.cross(w, f[..., 3:])

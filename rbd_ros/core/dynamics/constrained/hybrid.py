@@ -64,8 +64,8 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
     inputs = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     q, v, a, tau = inputs.arrays
     inputs.check_values()
-    left = tau if friction is None else left_over(model, friction, v, tau)
-    alone = shaped(model, positions={"q": q}, rates={"v": v, "tau": left})
+    net_effort = tau if friction is None else left_over(model, friction, v, tau)
+    alone = shaped(model, positions={"q": q}, rates={"v": v, "tau": net_effort})
     result = ConstrainedHybrid(*solve(model, constraints, alone, a, mask, external_wrenches,
                                       solver_options(damping, baumgarte)))
     if friction is not None:

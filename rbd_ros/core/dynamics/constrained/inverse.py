@@ -53,7 +53,7 @@ class Particular(NamedTuple):
     onto the null space of A_pᵀ. `scale`: norm of A. `friction`: of the joints, beyond what they carry, or None.
     """
 
-    given: States
+    inputs: States
     mask: NDArray[np.bool_]
     reference: Array
     tau_p: Array
@@ -70,7 +70,7 @@ class Particular(NamedTuple):
         effort = np.array(self.reference)
         effort[..., self.mask] -= _times(self.A_a, multipliers)
         if self.friction is not None:
-            effort = self.friction.add(self.given.arrays[1], effort)
+            effort = self.friction.add(self.inputs.arrays[1], effort)
         return np.where(self.mask, effort, self.tau_p)
 
 
@@ -89,8 +89,7 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     (default 0; also per state of a batch); effort_limit likewise, not negative, inf for none: exact bounds
     |τ_i| ≤ limit, by a small quadratic programme. passive_effort (nv,) or (N, nv): efforts of the passive coordinates
     (springs), 0 by default; other entries are ignored. friction as in `inverse_dynamics`; actuators also overcome the
-    friction of passive joints. What a joint carries is its effort less friction: least efforts are not supported with
-    friction that depends on this load.
+    friction of passive joints. Least efforts are not supported with load-dependent friction.
 
     All solutions: `constrained_inverse_solutions`. Raises `RbdError` if a contradicts the constraints (unless
     check_acceleration is off), if the actuators cannot produce it, naming rank, actuated joints and residual, or not
@@ -112,7 +111,7 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     if minimize == "effort":
         root = np.sqrt(_per_actuated(model, weights, p.mask, "weights", 1.0, positive, "positive numbers"))
         wanted = _per_actuated(model, preferred_effort, p.mask, "preferred_effort", 0.0, np.isfinite, "numbers",
-                               p.given.batch)
+                               p.inputs.batch)
         if friction is not None:
             friction.without_load("the choice of least efforts (minimize='effort')")
         start = p.effort(lam)[..., p.mask]
@@ -126,11 +125,11 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     elif not (weights is None and preferred_effort is None and effort_limit is None):
         raise RbdError("weights, preferred_effort and effort_limit are those of efforts: they need minimize='effort'")
     effort = p.effort(lam)
-    p.given.finite(effort=effort, multipliers=lam)
-    result = (ConstrainedInverse(effort, lam, int(p.rank), float(p.residual)) if p.given.batch is None
+    p.inputs.finite(effort=effort, multipliers=lam)
+    result = (ConstrainedInverse(effort, lam, int(p.rank), float(p.residual)) if p.inputs.batch is None
               else ConstrainedInverse(effort, lam, p.rank, p.residual))
     if joint_wrenches:
-        q, v, a = p.given.arrays[:3]
+        q, v, a = p.inputs.arrays[:3]
         carry(result, model, constraints, q, v, external_wrenches, a)
     return result
 
@@ -181,7 +180,7 @@ def _within(model: RobotModel, p: Particular, start: Array, root: Array, wanted:
             lam[:] = null @ least_effort(start_i, -A_a @ null, root, target, limit, float(zero[i]))
         except OutOfLimits as out_of:
             name = np.asarray(model.velocity_names)[p.mask][out_of.row]
-            where = "" if p.given.batch is None else f"state {i}: "
+            where = "" if p.inputs.batch is None else f"state {i}: "
             raise RbdError(f"{where}model '{model.name}': no efforts within effort_limit give these accelerations; the "
                            f"least ones have '{name}' beyond its limit of {limit[out_of.row]:.6g} by "
                            f"{out_of.excess:.3g}. Actuate more joints, or ask for less acceleration") from None

@@ -78,8 +78,8 @@ def _nearest(G: Array, h: Array, size: float, names: NDArray[np.int64], zero: fl
         if not short.any():
             break
         active = active | short
-    left = (f - E @ z) * length[~flat]
-    if left.max(initial=0.0) > CLOSE * size:
-        worst = int(np.argmax(left))
-        raise OutOfLimits(int(names[~flat][worst]), float(left[worst]))
+    excess = (f - E @ z) * length[~flat]
+    if excess.max(initial=0.0) > CLOSE * size:
+        worst = int(np.argmax(excess))
+        raise OutOfLimits(int(names[~flat][worst]), float(excess[worst]))
     return z

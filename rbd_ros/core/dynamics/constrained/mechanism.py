@@ -59,12 +59,12 @@ class Mechanism:
 
     @cached_property
     def places(self) -> Index:
-        """Where the position of each velocity coordinate is in q; −1 for those of quaternions."""
+        """Indices in q of the positions of the velocity coordinates; −1 for those of quaternions."""
         return places(self.model)
 
     @cached_property
     def own(self) -> Index:
-        """Where u is in q (n,)."""
+        """Indices in q of u (n,)."""
         return self.places[self.independent]
 
     def coordinates(self, q: Array) -> Array:
@@ -190,7 +190,7 @@ def apply(matrix: Array, vector: Array) -> Array:
 
 
 def places(model: RobotModel) -> Index:
-    """Where the position of each velocity coordinate is in q; −1 for those of quaternions."""
+    """Indices in q of the positions of the velocity coordinates; −1 for those of quaternions."""
     indices = np.full(model.nv, -1)
     for joint in model.joints:
         if joint.nq == joint.nv:

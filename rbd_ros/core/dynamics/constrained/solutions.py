@@ -65,8 +65,8 @@ def constrained_inverse_solutions(model: RobotModel, constraints: ConstraintSet,
     effort_null = np.zeros((*p.reference.shape, count))
     effort_null[..., p.mask, :] = -p.A_a @ basis
     effort = p.effort(p.multipliers)
-    p.given.finite(effort=effort, multipliers=p.multipliers, effort_null=effort_null)
-    single = p.given.batch is None
+    p.inputs.finite(effort=effort, multipliers=p.multipliers, effort_null=effort_null)
+    single = p.inputs.batch is None
     return Solutions(effort, p.multipliers, effort_null, basis, int(p.rank) if single else p.rank,
                      float(p.residual) if single else p.residual)
 

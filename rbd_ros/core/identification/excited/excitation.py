@@ -83,18 +83,18 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     total = positive(duration, "duration", "time")
     budget = positive(seconds, "seconds", "time")
     if not model.nv or model.nq != model.nv or model._quaternions:
-        raise RbdError("excitation: expected a model with joints, each position of which is a number of its own")
+        raise RbdError("excitation: expected a model with joints without quaternions")
     times = max(1, int(np.ceil(total / LONGEST_PERIOD))) if period is None else max(
         1, round(total / positive(period, "period", "time")))
     cycle = total / times
     count = max(3, round(FASTEST * cycle)) if harmonics is None else harmonics
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= 100:
         raise RbdError(f"harmonics must be an integer from 2 to 100, got {shown(harmonics)}")
-    allowed, kept_out = checked_limits(model, limits), Planes(model, planes)
+    allowed, half_spaces = checked_limits(model, limits), Planes(model, planes)
     bounded = np.isfinite(allowed.velocity) | np.isfinite(allowed.acceleration) | np.isfinite(allowed.effort)
     if not bounded.all():
         raise RbdError(f"excitation: joint '{model.velocity_names[int(np.argmin(bounded))]}' has no limit of velocity, "
-                       "acceleration or effort: it would become as fast as the search likes. Give one of them")
+                       "acceleration or effort: its speed would be unbounded. Give one of them")
     tell = progress or (lambda line: None)
     begin = time.monotonic()
     names = parameter_names(model)
@@ -106,10 +106,10 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     columns = chosen[base.independent]
     series = Series(count, cycle, max(12 * count, 120))
     information = Information(model, series, columns, row_weights(model, allowed))
-    penalty = Penalty(model, series, _narrowed(allowed), kept_out)
+    penalty = Penalty(model, series, _narrowed(allowed), half_spaces)
     x = _start(model, series, allowed, np.random.default_rng(seed))
     x = _optimised(x, information, penalty, begin + 0.9 * budget, tell)
-    motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, kept_out)
+    motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, half_spaces)
     condition, log_det = information.quality(series.projected(motion.coefficients))
     tell(f"condition number {condition:.3g}")
     return Excitation(model, motion, total, times, condition, log_det, usage, time.monotonic() - begin)

@@ -71,8 +71,8 @@ class Information:
         self.model, self.series, self.columns, self.weights = model, series, columns, weights
         nv, bodies = model.nv, PARAMETERS * len(model.body_names)
         self.inertial = columns[columns < bodies]
-        own = {what: columns_of(model, what).start + np.arange(nv) for what in ("rotor", "viscous", "coulomb")}
-        self.joint_columns = {what: place[np.isin(place, columns)] for what, place in own.items()}
+        own = {kind: columns_of(model, kind).start + np.arange(nv) for kind in ("rotor", "viscous", "coulomb")}
+        self.joint_columns = {kind: place[np.isin(place, columns)] for kind, place in own.items()}
 
     def regressor(self, x: Array, slip: float) -> Array:
         q, v, a = self.series.motion(x)
@@ -102,12 +102,12 @@ class Information:
         full[..., self.inertial] = G[..., :len(self.inertial)]
         dq, dv, da = self._differences(q, v, a, full)
         offset = len(self.inertial)
-        for what, columns in self.joint_columns.items():
-            joints = columns - columns_of(model, what).start
+        for kind, columns in self.joint_columns.items():
+            joints = columns - columns_of(model, kind).start
             part = G[:, joints, offset + np.arange(len(columns))]
-            if what == "rotor":
+            if kind == "rotor":
                 da[:, joints] += part
-            elif what == "viscous":
+            elif kind == "viscous":
                 dv[:, joints] += part
             else:
                 dv[:, joints] += part * RUBS.slope(v[:, joints])

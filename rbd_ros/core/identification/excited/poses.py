@@ -69,11 +69,11 @@ class PoseExcitation:
 def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits | None = None,
                      planes: Iterable[PlaneLimit] = (), speed: float = SPEED, seed: int = 0,
                      progress: Callable[[str], None] | None = None) -> PoseExcitation:
-    """A slow motion through `count` poses that shows gravity parameters, friction at low speed and zero offsets.
+    """A slow motion through `count` poses that determines gravity parameters, friction at low speed and zero offsets.
 
     limits: `MotionLimits`; by default those of the model. planes: `PlaneLimit`s of points. speed (rad/s or m/s): the
     largest between poses; each pose is passed at 0.05 in both directions. seed: of the random candidates. progress:
-    called with lines of text. Raises `RbdError` for joints with quaternions, and where the limits allow too few poses.
+    called with lines of text. Raises `RbdError` for joints with quaternions, and if the limits allow too few poses.
 
         >>> slow = rbd.excitation_poses(rbd.sample("two_link"), 6)
         >>> slow.poses.shape, bool(np.abs(slow(np.linspace(0.0, slow.duration, 999)).v).max() <= 0.3)
@@ -85,15 +85,15 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
     if not hasattr(model, "_block"):
         raise not_a_model(model)
     if not model.nv or model.nq != model.nv or model._quaternions:
-        raise RbdError("excitation_poses: expected a model with joints, each position of which is a number of its own")
+        raise RbdError("excitation_poses: expected a model with joints without quaternions")
     tell = progress or (lambda line: None)
-    allowed, kept_out = checked_limits(model, limits), Planes(model, planes)
+    allowed, half_spaces = checked_limits(model, limits), Planes(model, planes)
     rng = np.random.default_rng(seed)
     middle, half = joint_ranges(model, allowed)
     sweep = np.minimum(SWEEP, 0.05 * half)
     candidates = middle + rng.uniform(-1.0, 1.0, (CANDIDATES, model.nv)) * (half - sweep)
     directions = rng.choice([-1.0, 1.0], candidates.shape) * sweep
-    free = _free(model, candidates - directions, candidates + directions, allowed, kept_out)
+    free = _free(model, candidates - directions, candidates + directions, allowed, half_spaces)
     tell(f"{free.sum()} of {CANDIDATES} random poses are within the limits")
     if free.sum() < count:
         raise RbdError(f"excitation_poses: {int(free.sum())} of {CANDIDATES} random poses are within the limits of "
@@ -107,7 +107,7 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
     tell(f"{rank} base parameters of gravity, condition number {condition:.3g}")
     speeds = np.minimum(fastest, allowed.velocity)
     poses, offsets = candidates[chosen], directions[chosen]
-    order, transfers = _path(model, poses - offsets, speeds, allowed, kept_out)
+    order, transfers = _path(model, poses - offsets, speeds, allowed, half_spaces)
     points, durations = [], []
     slow = PEAK_SPEED * float(np.max(2.0 * sweep / np.minimum(SWEEP_SPEED, speeds)))
     for k, i in enumerate(order):
@@ -121,14 +121,14 @@ def static_columns(model: RobotModel, q: Array, weights: Array) -> tuple[Array, 
     """Columns of efforts at rest (N, nv, …), rows times weights (nv,): independent combinations of the inertial
     parameters, then offsets of the efforts and of the positions; and the number of the combinations.
     """
-    still = np.zeros_like(q)
-    Y = inertial_regressor(model, q, still, still) * weights[:, None]
+    at_rest = np.zeros_like(q)
+    Y = inertial_regressor(model, q, at_rest, at_rest) * weights[:, None]
     flat = Y.reshape(-1, Y.shape[-1])
     lengths = np.linalg.norm(flat, axis=0)
     _, sizes, V = np.linalg.svd(flat / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
     rank = int(np.sum(sizes > NEGLIGIBLE * sizes[0])) if lengths.any() else 0
     base = (Y / np.where(lengths > 0.0, lengths, 1.0)) @ V[:rank].T
-    slopes = inverse_dynamics_derivatives(model, q, still, still).q * weights[:, None]
+    slopes = inverse_dynamics_derivatives(model, q, at_rest, at_rest).q * weights[:, None]
     return np.concatenate([base, np.broadcast_to(np.diag(weights), slopes.shape), slopes], axis=-1), rank
 
 
@@ -166,8 +166,8 @@ def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, pl
     """Whether the straight segments (N, nv) keep all planes and effort limits, at rest with friction of any sign."""
     s = np.linspace(0.0, 1.0, SAMPLES)[:, None]
     q = (begin[:, None] + s * (end - begin)[:, None]).reshape(-1, model.nv)
-    still = np.zeros_like(q)
-    effort = np.abs(inverse_dynamics(model, q, still, still)) + joint_friction(model).level(still)
+    at_rest = np.zeros_like(q)
+    effort = np.abs(inverse_dynamics(model, q, at_rest, at_rest)) + joint_friction(model).level(at_rest)
     good = (effort <= limits.effort).all(axis=1)
     if len(planes):
         good &= (planes.values(q) >= 0.0).all(axis=1)
@@ -185,8 +185,8 @@ def _path(model: RobotModel, q: Array, speeds: Array, limits: CheckedLimits,
     cost += cost.T
     order = [0]
     while len(order) < count:
-        rest = [i for i in range(count) if i not in order]
-        order.append(min(rest, key=lambda i: cost[order[-1], i]))
+        remaining = [i for i in range(count) if i not in order]
+        order.append(min(remaining, key=lambda i: cost[order[-1], i]))
     improved = True
     while improved:
         improved = False

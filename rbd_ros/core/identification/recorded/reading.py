@@ -24,7 +24,7 @@ GAP, SHORTEST_GAP = 10.0, 0.02    # median periods, and s: longer gaps are not i
 
 def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
              joints: Sequence[str] | None, efforts: bool = True) -> dict[str, Any]:
-    """Arguments of `Recording`; of a motion without efforts, unless these are expected."""
+    """Arguments of `Recording`. efforts: whether efforts are required."""
     source = Path(path).name
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
@@ -39,7 +39,7 @@ def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
     else:
         columns_of, names = _by_number(columns, joints, source)
         first = 0 if _number(rows[0][0]) is not None else 1
-    width = 1 + max(max(at) for at in columns_of.values())
+    width = 1 + max(max(indices) for indices in columns_of.values())
     table = np.full((len(rows) - first, width), np.nan)    # missing values and non-numbers stay NaN
     for i, row in enumerate(rows[first:]):
         for j, cell in enumerate(row[:width]):
@@ -47,7 +47,7 @@ def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
             table[i, j] = np.nan if value is None else value
     if not len(table):
         raise RbdError(f"{source} has a header and no rows")
-    arrays = {name: table[:, at] for name, at in columns_of.items()}
+    arrays = {name: table[:, indices] for name, indices in columns_of.items()}
     return {**arrays, "t": arrays["t"][:, 0], "joints": names, "source": source}
 
 
@@ -60,7 +60,7 @@ def _number(cell: str) -> float | None:
 
 def _by_header(header: list[str], source: str, efforts: bool) -> tuple[dict[str, list[int]], tuple[str, ...]]:
     """Column indices by quantity, and the joints' names in the order of q."""
-    times = [i for i, name in enumerate(header) if name.lower() in TIMES]
+    time_columns = [i for i, name in enumerate(header) if name.lower() in TIMES]
     indices: dict[str, dict[str, int]] = {"q": {}, "v": {}, "a": {}, "tau": {}}
     for i, name in enumerate(header):
         before, after = re.match(r"([A-Za-z]+)_(.+)$", name), re.match(r"(.+)[/.]([A-Za-z]+)$", name)
@@ -69,11 +69,12 @@ def _by_header(header: list[str], source: str, efforts: bool) -> tuple[dict[str,
         elif after and after[2].lower() in QUANTITIES:
             indices[QUANTITIES[after[2].lower()]][after[1]] = i
     names = tuple(name for name in indices["q"] if not efforts or name in indices["tau"])
-    if len(times) != 1 or not names:
+    if len(time_columns) != 1 or not names:
         raise RbdError(f"{source}: expected a header with t and, per joint, q_NAME{' and tau_NAME' * efforts} (v_NAME, "
                        f"a_NAME if known); got {shown(header)}. `columns` names columns by number")
-    columns_of = {"t": times} | {what: [at[name] for name in names] for what, at in indices.items()
-                            if all(name in at for name in names)}
+    columns_of = {"t": time_columns} | {
+        quantity: [by_joint[name] for name in names] for quantity, by_joint in indices.items()
+        if all(name in by_joint for name in names)}
     return columns_of, names
 
 
@@ -83,10 +84,10 @@ def _by_number(columns: Mapping[str, object], joints: Sequence[str] | None,
         raise RbdError(f"{source}: columns must name the first column of t, q and tau (v, a if known), and joints the "
                        f"joints; got columns {shown(dict(columns))}, joints {shown(joints)}")
     columns_of = {}
-    for what, at in columns.items():
-        if isinstance(at, bool) or not isinstance(at, int) or at < 0:
-            raise RbdError(f"{source}: column of {what} must be a number from 0, got {shown(at)}")
-        columns_of[what] = [at] if what == "t" else list(range(at, at + len(joints)))
+    for quantity, first in columns.items():
+        if isinstance(first, bool) or not isinstance(first, int) or first < 0:
+            raise RbdError(f"{source}: column of {quantity} must be a number from 0, got {shown(first)}")
+        columns_of[quantity] = [first] if quantity == "t" else list(range(first, first + len(joints)))
     return columns_of, tuple(joints)
 
 
@@ -163,8 +164,8 @@ def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
     names = tuple(dict.fromkeys(name for _, row in states for name in row))
     if not names:
         raise RbdError(f"{source}: no message of {topic} names a joint")
-    none = (np.nan, np.nan, np.nan)
-    table = np.array([[row.get(name, none) for name in names] for _, row in states], dtype=np.float64)
+    missing = (np.nan, np.nan, np.nan)
+    table = np.array([[row.get(name, missing) for name in names] for _, row in states], dtype=np.float64)
     t = np.array([stamp for stamp, _ in states])
     tau = table[..., 2]
     if efforts is not None:
@@ -172,7 +173,7 @@ def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
         times = np.array([efforts[i][0] for i in order])
         tau = np.full_like(tau, np.nan)
         for j, name in enumerate(names):
-            values = np.array([efforts[i][1].get(name, none)[2] for i in order])
+            values = np.array([efforts[i][1].get(name, missing)[2] for i in order])
             good = np.isfinite(values)
             if good.any():
                 tau[:, j] = _between(t, times[good], values[good])
@@ -182,17 +183,18 @@ def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
                        f"{source}: {effort_topic} has no efforts of joints of {topic} at times of their positions")
     v = table[:, with_effort, 1]
     return {"t": t, "q": table[:, with_effort, 0], "v": None if np.isnan(v).all() else v, "tau": tau[:, with_effort],
-            "joints": tuple(name for name, there in zip(names, with_effort, strict=True) if there), "source": source}
+            "joints": tuple(name for name, measured in zip(names, with_effort, strict=True) if measured),
+            "source": source}
 
 
 def _between(t: Array, times: Array, values: Array) -> Array:
     """Values at t, interpolated linearly between `times`; NaN outside and in gaps."""
     steps = np.diff(times)
-    usual = float(np.median(steps[steps > 0.0])) if (steps > 0.0).any() else 0.0
+    period = float(np.median(steps[steps > 0.0])) if (steps > 0.0).any() else 0.0
     values_at: Array = np.interp(t, times, values, left=np.nan, right=np.nan)
     index = np.searchsorted(times, t, side="right") - 1
     inside = (index >= 0) & (index < len(steps))
     later = np.clip(index, 0, max(len(steps) - 1, 0))
     if len(steps):
-        values_at[inside & (steps[later] > max(GAP * usual, SHORTEST_GAP)) & (t > times[later])] = np.nan
+        values_at[inside & (steps[later] > max(GAP * period, SHORTEST_GAP)) & (t > times[later])] = np.nan
     return values_at

@@ -90,9 +90,9 @@ class Recording:
         topic: of sensor_msgs/JointState, with efforts. effort_topic: topic of JointState or rbd_interfaces efforts,
         whose values, interpolated at the times of `topic`, replace the efforts of joint states.
         """
-        for what, given in (("topic", topic), ("effort_topic", effort_topic or "")):
-            if not isinstance(given, str):
-                raise RbdError(f"{what}: expected a name, got {type(given).__name__}; joints have the names that the "
+        for name, value in (("topic", topic), ("effort_topic", effort_topic or "")):
+            if not isinstance(value, str):
+                raise RbdError(f"{name}: expected a name, got {type(value).__name__}; joints have the names that the "
                                "bag says, `identify` takes the model")
         return cls(**read_bag(path, topic, effort_topic))
 

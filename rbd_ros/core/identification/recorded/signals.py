@@ -27,7 +27,7 @@ FEWEST = 50          # smallest number of samples of a piece
 REST = 2e-3          # rad/s, m/s: slower joints stand still
 LONGEST_REST = 0.5    # s, longest rest within a movement
 STILL = 1e-3         # rad or m: joints that move less are at rest
-LARGEST = 1e9        # larger numbers are rejected as no measurements
+LARGEST = 1e9        # larger numbers are rejected as invalid
 SAMPLES_PER_CYCLE = 10.0    # of the cutoff frequency, for the regressor
 MARGIN = 2.5         # periods of the cutoff frequency at both ends of a piece affected by two filters
 
@@ -76,8 +76,8 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     """
     clean, period, parts, notes = stretches(model, recording)
     names = model.velocity_names
-    reach = np.max([np.ptp(clean.q[part], axis=0) for part in parts], axis=0)
-    still = tuple(int(j) for j in np.flatnonzero(reach < STILL))
+    ranges = np.max([np.ptp(clean.q[part], axis=0) for part in parts], axis=0)
+    still = tuple(int(j) for j in np.flatnonzero(ranges < STILL))
     if len(still) == model.nv:
         raise RbdError(f"{recording.source}: no joint moves by more than {STILL:g} (rad or m)")
     if still:
@@ -89,18 +89,18 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     if unmeasured:
         notes.append(f"efforts that are constant, left out: {', '.join(names[j] for j in unmeasured)}")
     rate = 1.0 / period
-    even = [_evened(clean.part(part), rate, delay) for part in parts]
-    even = [piece for piece in even if len(piece.t) >= FEWEST]
-    if not even:
+    sampled = [_evened(clean.part(part), rate, delay) for part in parts]
+    sampled = [piece for piece in sampled if len(piece.t) >= FEWEST]
+    if not sampled:
         raise RbdError(f"{recording.source}: no piece is as long as {FEWEST} samples and the delay")
     if cutoff is None:
-        longest = max(even, key=lambda piece: len(piece.t)).q
+        longest = max(sampled, key=lambda piece: len(piece.t)).q
         chosen = chosen_cutoff(longest[:, np.ptp(longest, axis=0) >= STILL], rate)
     else:
         chosen = positive(cutoff, "cutoff", "frequency")
     chosen = min(chosen, 0.4 * rate)
-    pieces = tuple(_filtered(piece, rate, chosen, smoothing, motors) for piece in even)
-    _compare_velocities(model, even, pieces, notes)
+    pieces = tuple(_filtered(piece, rate, chosen, smoothing, motors) for piece in sampled)
+    _compare_velocities(model, sampled, pieces, notes)
     moving = tuple(run for piece in pieces for run in _moving(piece))
     excluded = sum(len(piece.t) / piece.rate for piece in pieces) - sum(len(run.t) / run.rate for run in moving)
     if not moving:
@@ -112,8 +112,8 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
 
 
 def stretches(model: RobotModel, recording: Recording) -> tuple[Recording, float, list[slice], list[str]]:
-    """Valid rows in order of time, in the model's order and without whole turns; the period (s); stretches without
-    gaps; and what was left out, as text. Raises `RbdError` if no usable data remain.
+    """The valid rows sorted by time, in the model's order and unwrapped; the period (s); stretches without gaps; and
+    exclusions, as text. Raises `RbdError` if no usable data remain.
     """
     if not isinstance(recording, Recording):
         raise RbdError(f"recording: expected rbd.Recording, got {type(recording).__name__}")
@@ -149,10 +149,10 @@ def stretches(model: RobotModel, recording: Recording) -> tuple[Recording, float
     elif len(back):
         notes.append(f"{len(back)} rows were not in order of time: sorted")
         clean = clean.part(np.argsort(clean.t, kind="stable"))
-    same = np.concatenate([[False], np.diff(clean.t) == 0.0])
-    if same.any():
-        notes.append(f"{same.sum()} rows with the stamp of the row before, left out")
-        unique_rows = ~same
+    repeated = np.concatenate([[False], np.diff(clean.t) == 0.0])
+    if repeated.any():
+        notes.append(f"{repeated.sum()} rows with the stamp of the row before, left out")
+        unique_rows = ~repeated
         starts = np.searchsorted(np.flatnonzero(unique_rows), starts)
         clean = clean.part(np.flatnonzero(unique_rows))
     steps = np.diff(clean.t)
@@ -172,12 +172,13 @@ def stretches(model: RobotModel, recording: Recording) -> tuple[Recording, float
     lost = sum(part.stop - part.start for part in parts) - sum(part.stop - part.start for part in kept_parts)
     if lost:
         notes.append(f"{len(parts) - len(kept_parts)} pieces too short, {lost} rows; left out")
-    total = float(np.mean([(clean.t[p.stop - 1] - clean.t[p.start]) / (p.stop - p.start - 1) for p in kept_parts]))
-    q, turned = unwound(model, clean.q, kept_parts)
-    if turned:
+    mean_period = float(np.mean([(clean.t[p.stop - 1] - clean.t[p.start]) / (p.stop - p.start - 1)
+                                 for p in kept_parts]))
+    q, unwrapped = unwound(model, clean.q, kept_parts)
+    if unwrapped:
         clean = replace(clean, q=q)
-        notes.append(f"positions of {', '.join(turned)} jump by whole turns: taken back")
-    return clean, total, kept_parts, notes
+        notes.append(f"positions of {', '.join(unwrapped)} jump by whole turns: taken back")
+    return clean, mean_period, kept_parts, notes
 
 
 def _evened(recording: Recording, rate: float, delay: float) -> Piece:
@@ -242,8 +243,8 @@ def _compare_velocities(model: RobotModel, raw: list[Piece], pieces: tuple[Piece
                                for piece, filtered in zip(raw, pieces, strict=True)])
     derived = np.concatenate([piece.v for piece in pieces])
     size = np.sqrt(np.mean(derived**2, axis=0))
-    off = np.sqrt(np.mean((recorded - derived) ** 2, axis=0))
-    for j in np.flatnonzero(off > 0.5 * np.maximum(size, 1e-2)):
+    error = np.sqrt(np.mean((recorded - derived) ** 2, axis=0))
+    for j in np.flatnonzero(error > 0.5 * np.maximum(size, 1e-2)):
         scores = [abs(float(np.corrcoef(recorded[:, j], column)[0, 1])) if np.ptp(column) and np.ptp(recorded[:, j])
                   else 0.0 for column in derived.T]
         best = int(np.argmax(scores))

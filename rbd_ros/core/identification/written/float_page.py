@@ -19,7 +19,7 @@ WORDS = {"sinks": "sinks", "climbs": "climbs", "unsure": "may leave the window",
 
 
 def float_summary(result: FloatTest) -> list[str]:
-    """The verdict and what to do, in a few lines."""
+    """The verdict and the remedies, in a few lines."""
     failed = [f"{joint.joint} {WORDS[joint.verdict]}" for joint in result.joints if not joint.passed]
     lines = [f"{result.model.name}, gravity torque alone for {result.time:g} s, one joint at a time: "
              + ("pass: every joint stays within the window" if not failed else f"fail: {', '.join(failed)}")]
@@ -40,7 +40,7 @@ def float_rows(result: FloatTest) -> list[list[str]]:
 
 
 def _drift(value: float, far: float) -> str:
-    """In mrad or mm."""
+    """A drift in mrad or mm, bounded by ± `far`."""
     if abs(value) > far:
         return f"{'<' if value < 0.0 else '>'} {1e3 * math.copysign(far, value):.0f}"
     return _number(1e3 * value, ".1f")
@@ -68,12 +68,12 @@ def write_float_page(result: FloatTest, path: str | os.PathLike[str]) -> None:
 def _plot(result: FloatTest) -> str:
     """One row per joint; intervals end at the frame, `FAR` windows from the middle."""
     middle, reach = LEFT + (WIDTH - LEFT) / 2, (WIDTH - LEFT) / 2 - 10
-    accepted = reach / FAR
+    half = reach / FAR
 
     def row(i: int, joint: JointFloat) -> str:
         window = float(result.window[i])
 
-        def at(drift: float) -> float:
+        def x(drift: float) -> float:
             return middle + reach * max(-1.0, min(1.0, drift / (FAR * window)))
 
         y = ROW * (i + 0.5)
@@ -81,11 +81,11 @@ def _plot(result: FloatTest) -> str:
         if joint.torques is None:
             return text + f"<text x='{middle + 4}' y='{y + 4}' font-size='12' fill='#999'>not known</text>"
         color = "#0060c0" if joint.passed else "#c03000"
-        line = f"<line y1='{y}' y2='{y}' stroke='{color}' x1='{at(joint.low):.1f}' x2='{at(joint.high):.1f}' "
-        return f"{text}{line}stroke-width='3'/><circle cx='{at(joint.drift):.1f}' cy='{y}' r='5' fill='{color}'/>"
+        line = f"<line y1='{y}' y2='{y}' stroke='{color}' x1='{x(joint.low):.1f}' x2='{x(joint.high):.1f}' "
+        return f"{text}{line}stroke-width='3'/><circle cx='{x(joint.drift):.1f}' cy='{y}' r='5' fill='{color}'/>"
 
     height = ROW * len(result.joints)
     rows = "".join(row(i, joint) for i, joint in enumerate(result.joints))
     return (f"<svg width='{WIDTH}' height='{height}' viewBox='0 0 {WIDTH} {height}'>"
-            f"<rect x='{middle - accepted:.1f}' y='0' width='{2.0 * accepted:.1f}' height='{height}' fill='#dff0df'/>"
+            f"<rect x='{middle - half:.1f}' y='0' width='{2.0 * half:.1f}' height='{height}' fill='#dff0df'/>"
             f"<line x1='{middle}' x2='{middle}' y1='0' y2='{height}' stroke='#999'/>{rows}</svg>")

@@ -42,8 +42,8 @@ def parameters_text(model: RobotModel, friction: Friction) -> str:
 
 def actuation_text(model: RobotModel, friction: Friction) -> str:
     """Drives (`actuation_file`) for the description by `write_urdf`: rotors, and friction near rest above the Coulomb
-    friction in `<dynamics>`. Friction by direction and by load is that of joints, in `parameters_text` alone: a motor
-    with a load share would count that of `<dynamics>` to its load.
+    friction in `<dynamics>`. Friction by direction and by load is a property of joints, in `parameters_text` only: the
+    load of a motor with a load share would include the friction in `<dynamics>`.
     """
     _check_joints(model)
     height, velocity = _height(model, friction), friction.stribeck_velocity * np.ones(model.nv)

@@ -44,13 +44,14 @@ def summary(result: Identification) -> list[str]:
         c = ", ".join(f"{x:.4f}" for x in result.load.com)
         lines.append(f"load: {result.load.mass:.4f} kg at ({c}) m in the frame of its link")
     n = sum(estimate.seen for estimate in result.confidence)
-    rest = "the description's" if result.load is None else "those of a small ball, a guess"
-    lines.append(f"{n} of {len(result.confidence)} base parameters are shown by the recording; the others are {rest}"
+    others = "the description's" if result.load is None else "those of a small ball, a guess"
+    lines.append(f"{n} of {len(result.confidence)} base parameters are shown by the recording; the others are {others}"
                  if n < len(result.confidence) else f"all {n} base parameters are shown by the recording")
     if result.drives is not None:
-        for what, values in zip(("by direction, ± {:.3g} N m (or N)", "by direction, viscous, ± {:.3g} N m s/rad (or N "
-                                 "s/m)", "by load, {:.3g} of it"), result.drives, strict=True):
-            lines += [f"friction of {name} {what.format(value)}" for name, value in
+        templates = ("by direction, ± {:.3g} N m (or N)", "by direction, viscous, ± {:.3g} N m s/rad (or N s/m)",
+                     "by load, {:.3g} of it")
+        for template, values in zip(templates, result.drives, strict=True):
+            lines += [f"friction of {name} {template.format(value)}" for name, value in
                       zip(result.model.velocity_names, values, strict=True) if value]
     heights = dict(zip(result.model.velocity_names, result.stribeck_height, strict=True))
     return lines + [f"Stribeck's effect: friction of {entry.joint} near rest is {heights[entry.joint]:.4g} N m (or N) "
@@ -61,32 +62,32 @@ def summary(result: Identification) -> list[str]:
 def joint_rows(result: Identification) -> list[list[str]]:
     """Per joint: name, residual before and after (%), viscous, Coulomb, rotor, offset."""
     model, r = result.model, result.residual
-    alone = _alone(result)
+    individual = _individual(result)
     rotors = felt_rotors(model)
     rows = []
     for j, name in enumerate(model.velocity_names):
         values = []
-        for what, value in (("viscous", model.damping[j]), ("coulomb", model.friction[j]), ("rotor", rotors[j]),
+        for kind, value in (("viscous", model.damping[j]), ("coulomb", model.friction[j]), ("rotor", rotors[j]),
                             ("offset", result.offset[j])):
-            values.append(f"{value:.4g}" if f"{what}({name})" in alone else "–")
+            values.append(f"{value:.4g}" if f"{kind}({name})" in individual else "–")
         rows.append([name, _percent(r.before[j]), _percent(r.after[j]), *values])
-    return rows + _motor_rows(result, alone)
+    return rows + _motor_rows(result, individual)
 
 
-def _motor_rows(result: Identification, alone: set[str]) -> list[list[str]]:
+def _motor_rows(result: Identification, individual: set[str]) -> list[list[str]]:
     """Table rows of motors on more than one joint."""
     if result.transmission is None:
         return []
     motors = result.transmission.coupled(result.model)
     rows = []
     for k, name in enumerate(motors.names):
-        shown = [f"{x:.4g}" if f"{what}(motor {name})" in alone else "–"
-                 for what, x in zip(PER_MOTOR, motors.parameters[k::len(motors.names)], strict=True)]
+        shown = [f"{x:.4g}" if f"{kind}(motor {name})" in individual else "–"
+                 for kind, x in zip(PER_MOTOR, motors.parameters[k::len(motors.names)], strict=True)]
         rows.append([f"motor {name}", "", "", shown[1], shown[2], shown[0], ""])
     return rows
 
 
-def _alone(result: Identification) -> set[str]:
+def _individual(result: Identification) -> set[str]:
     """Parameters identified individually, not only in combination with others."""
     involved = result.base.matrix != 0.0
     single = involved.sum(axis=1) == 1
@@ -115,7 +116,7 @@ def speed_rows(result: Identification) -> list[list[str]]:
 
 
 def expected_rows(result: Identification, motion: Reference, stiffness: Array | None) -> list[list[str]]:
-    """Per joint: name, RMS of its effort on this motion and of the error to expect, N m or N, and with the stiffness
+    """Per joint: name, RMS of its effort on this motion and of the expected error, N m or N, and with the stiffness
     (nv,) of a position controller, N m/rad or N/m, the RMS position errors without and with feed-forward.
     """
     effort = result.effort(motion.q, motion.v, motion.a)
@@ -131,27 +132,27 @@ def expected_rows(result: Identification, motion: Reference, stiffness: Array | 
 
 
 def expected_head(stiffness: Array | None) -> list[str]:
-    """Head of `expected_rows`."""
+    """Column heads of `expected_rows`."""
     position = [] if stiffness is None else ["position error without", "with feed-forward"]
     return ["joint", "effort", "error to expect", *position, ""]
 
 
 def gain_rows(result: Identification, drives: DriveGains | None) -> list[list[str]]:
-    """Per joint: name, and gain; with its 95 % interval, and the share of the recorded values that it leaves (%), where
-    it is from a known load.
+    """Per joint: name and gain; for gains from a known load with 95 % interval and the unexplained share of the
+    recorded values (%).
     """
     rows = [[name, f"{gain:.5g}"] for name, gain in zip(result.model.velocity_names, result.gains, strict=True)]
     if drives is None:
         return rows
-    return [[*row, *([f"{low:.4g} to {high:.4g}", _percent(left)] if gain == given else ["given", ""])]
-            for row, given, gain, (low, high), left in
+    return [[*row, *([f"{low:.4g} to {high:.4g}", _percent(unexplained)] if gain == determined else ["given", ""])]
+            for row, determined, gain, (low, high), unexplained in
             zip(rows, result.gains, drives.gains, drives.interval, drives.residual, strict=True)]
 
 
 def write_report(result: Identification, path: str | os.PathLike[str], motion: Reference | None = None,
                  stiffness: Array | None = None, drives: DriveGains | None = None) -> None:
-    """Write one HTML page; raises `RbdError` on failure. motion, stiffness: see `expected_rows`. drives: the gains of
-    the result, where they are from a known load.
+    """Write one HTML page; raises `RbdError` on failure. motion, stiffness: see `expected_rows`. drives: the result's
+    gains if they are from a known load.
     """
     e = html.escape
     parts = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{e(result.prior.name)}: identification"

@@ -102,7 +102,7 @@ def _places(data: bytes) -> _Place:
 
     def end(tag: str) -> None:
         place = open_.pop()
-        offset = parser.CurrentByteIndex    # of `</tag>`, or of the tag itself where it is `<tag/>`
+        offset = parser.CurrentByteIndex    # of `</tag>`, or of the tag itself for `<tag/>`
         place.end = place.head if data[place.head - 2:place.head] == b"/>" else data.index(b">", offset) + 1
 
     parser.StartElementHandler = start
@@ -111,10 +111,10 @@ def _places(data: bytes) -> _Place:
     return roots[0]
 
 
-def _end_of_tag(data: bytes, at: int) -> int:
+def _end_of_tag(data: bytes, start: int) -> int:
     """Offset behind the `>` of the tag that starts at `at`, ignoring quoted ones."""
     quote = 0
-    for i in range(at, len(data)):
+    for i in range(start, len(data)):
         c = data[i]
         if quote:
             quote = 0 if c == quote else quote
@@ -125,8 +125,8 @@ def _end_of_tag(data: bytes, at: int) -> int:
     return len(data)
 
 
-def _indent(data: bytes, at: int) -> str:
-    line = data[data.rfind(b"\n", 0, at) + 1:at]
+def _indent(data: bytes, offset: int) -> str:
+    line = data[data.rfind(b"\n", 0, offset) + 1:offset]
     return line.decode("utf-8") if not line.strip() else ""
 
 
@@ -170,12 +170,12 @@ def _escaped(value: str) -> str:
     return value.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
-def _rotor(data: bytes, root: _Place, joint: str, felt: float, added: list[str]) -> list[tuple[int, int, str]]:
-    """Edits of the rotor in the joint's transmissions, whose rotors add up: the first actuator gets all of it; without
-    an actuator, a transmission is added.
+def _rotor(data: bytes, root: _Place, joint: str, reflected: float, added: list[str]) -> list[tuple[int, int, str]]:
+    """Edits of the rotor inertia in the joint's transmissions: the first actuator gets all of it, further ones 0;
+    without an actuator, a transmission is added.
     """
     edits: list[tuple[int, int, str]] = []
-    remaining = felt
+    remaining = reflected
     for transmission in (place for place in root.children if place.path[-1] == "transmission"):
         names = [place.attributes.get("name") for place in transmission.children if place.path[-1] == "joint"]
         for actuator in (place for place in transmission.children if place.path[-1] == "actuator"):

@@ -61,7 +61,7 @@ class MetricGeodesic:
 
 
 def shortest(metric: Metric, T0: Array, T1: Array, duration: float) -> MetricGeodesic:
-    """The geodesic from pose T0 to T1 (4, 4), checked poses, in `duration` s; raises `RbdError` where it finds none."""
+    """The geodesic from pose T0 to T1 (4, 4), valid poses, in `duration` s; raises `RbdError` if none is found."""
     if not isinstance(metric, Metric):
         raise RbdError(f"metric: expected a Metric, got {type(metric).__name__}")
     if metric.side == "right":

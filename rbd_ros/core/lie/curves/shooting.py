@@ -18,18 +18,19 @@ _DIRECTIONS = np.concatenate([np.zeros((1, 6)), 1e-30j * np.eye(6)])
 
 
 def shoot(miss: Callable[[float, Any], Any], unknown: Array, smallest: float) -> Array | None:
-    """The unknowns (6,) for which the curve of share 1 does not miss its end, from those of share 0.
+    """The unknowns (6,) with which the curve of share 1 meets its end, by continuation from those of share 0. None if
+    the branch folds back.
 
-    miss(share, unknowns (7, 6)): what each curve misses, (7, 6), complex; None if too far off. smallest: step of the
-    share. None where the branch folds back.
+    miss(share, unknowns (7, 6)): end error (7, 6) of each curve, complex; None if too large. smallest: step of the
+    share.
     """
     reached, step, slope = 0.0, 1.0, np.zeros(6)
     while reached < 1.0:
         share = min(1.0, reached + step)
-        found = _newton(partial(miss, share), unknown + (share - reached) * slope)
-        if found is not None:
-            slope = (found - unknown) / (share - reached)
-            reached, unknown, step = share, found, 1.5 * step
+        solution = _newton(partial(miss, share), unknown + (share - reached) * slope)
+        if solution is not None:
+            slope = (solution - unknown) / (share - reached)
+            reached, unknown, step = share, solution, 1.5 * step
         elif step > smallest:
             step *= 0.4
         else:
@@ -38,7 +39,7 @@ def shoot(miss: Callable[[float, Any], Any], unknown: Array, smallest: float) ->
 
 
 def _newton(miss: Callable[[Any], Any], unknown: Array) -> Array | None:
-    """None unless it contracts at once, so that it stays on its branch."""
+    """Newton's method; None unless it contracts from the first step on, which keeps it on the branch."""
     before = 1.0
     for _ in range(_STEPS):
         off = miss(unknown + _DIRECTIONS)

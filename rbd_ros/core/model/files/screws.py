@@ -43,9 +43,9 @@ def from_screws(screws: ArrayLike, home: ArrayLike, inertias: Sequence[Inertia],
     S = finite(screws, (n, 6), "screws")    # type: ignore[arg-type]
     bodies = [f"body{i + 1}" for i in range(n)] if names is None else list(names)
     above = list(range(-1, n - 1)) if parents is None else list(parents)
-    for what, values in (("inertias", inertias), ("names", bodies), ("parents", above)):
+    for label, values in (("inertias", inertias), ("names", bodies), ("parents", above)):
         if len(values) != n:
-            raise RbdError(f"{what}: expected {n}, one per screw, got {len(values)}")
+            raise RbdError(f"{label}: expected {n}, one per screw, got {len(values)}")
     if len({BASE, *bodies}) <= n:
         raise RbdError(f"names: expected {n} different ones, none of them '{BASE}', got {shown(bodies)}")
     if frame not in FRAMES:

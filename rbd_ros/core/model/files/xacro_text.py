@@ -39,7 +39,7 @@ def split(path: str) -> tuple[str, str | None]:
     return (match[1], match[2] or "") if match else (path, None)
 
 
-def expanded(path: str, given: str) -> Expanded:
+def expanded(path: str, values: str) -> Expanded:
     """URDF text of a xacro file with arguments `name:=value …`. Raises `RbdError` naming file and macro."""
     try:
         import xacro
@@ -47,7 +47,7 @@ def expanded(path: str, given: str) -> Expanded:
     except ImportError:
         raise RbdError(f"'{shortened(path, 200)}' is a xacro file, and the package xacro is not installed: install it, "
                        f"or expand the file first (`xacro {Path(path).name} > robot.urdf`)") from None
-    arguments = _arguments(path, given)
+    arguments = _arguments(path, values)
     with _LOCK:
         reading = _Reading(xacro)
         parse, xacro.parse = xacro.parse, reading.parse
@@ -66,11 +66,11 @@ def expanded(path: str, given: str) -> Expanded:
     return reading.text(document.documentElement)
 
 
-def _arguments(path: str, given: str) -> dict[str, str]:
+def _arguments(path: str, values: str) -> dict[str, str]:
     try:
-        words = shlex.split(given)
+        words = shlex.split(values)
     except ValueError as error:
-        raise RbdError(f"'{shortened(path, 200)}': arguments {shortened(given, 80)}: {error}") from None
+        raise RbdError(f"'{shortened(path, 200)}': arguments {shortened(values, 80)}: {error}") from None
     arguments = {}
     for word in words:
         name, sign, value = word.partition(":=")

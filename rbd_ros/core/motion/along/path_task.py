@@ -89,9 +89,9 @@ class PathRows:
     def __init__(self, task: PathTask) -> None:
         self.task, self.nv = task, task.model.nv
         self.dynamics = DynamicRows(task)
-        self._bent: tuple[Array, Array] | None = None    # states s of the last curvature, and the curvature
-        self._places = [STATE.index(name) for name in task.limited]
-        self.count = self.dynamics.count + self.nv * len(self._places)
+        self._curvature: tuple[Array, Array] | None = None    # states s of the last curvature, and the curvature
+        self._derivatives = [STATE.index(name) for name in task.limited]
+        self.count = self.dynamics.count + self.nv * len(self._derivatives)
 
     def joints(self, z: Array) -> Array:
         """States (N, orders, nv) of the joints at states z (N, orders, 1) of s; orders 3 or 4."""
@@ -103,7 +103,7 @@ class PathRows:
             states.append(p[3] * ds**3 + 3.0 * p[2] * ds * dds + p[1] * z[:, 3])
         return np.stack(states, axis=1)
 
-    def _turned(self, z: Array) -> Array:
+    def _state_slopes(self, z: Array) -> Array:
         """Derivatives (N, orders nv, orders) of the joints' states by those of s."""
         assert self.task.path is not None
         N, orders, _ = z.shape
@@ -124,14 +124,14 @@ class PathRows:
     def values(self, z: Array) -> Array:
         """(N, count) at states z (N, orders, 1)."""
         x = self.joints(z)
-        return np.concatenate([self.dynamics.values(x), *(x[:, d] for d in self._places)], axis=1)
+        return np.concatenate([self.dynamics.values(x), *(x[:, d] for d in self._derivatives)], axis=1)
 
     def derivatives(self, z: Array, _: Array) -> Array:
         """Derivatives (N, count, orders) at states z."""
-        x, L = self.joints(z), self._turned(z)
+        x, L = self.joints(z), self._state_slopes(z)
         tau = self.dynamics.values(x)[:, :self.nv]
         parts = [self.dynamics.derivatives(x, tau) @ L] if self.dynamics.count else []
-        return np.concatenate([*parts, *(L[:, d * self.nv:(d + 1) * self.nv] for d in self._places)], axis=1)
+        return np.concatenate([*parts, *(L[:, d * self.nv:(d + 1) * self.nv] for d in self._derivatives)], axis=1)
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
         """Add cᵀ ∂² rows (N, orders, orders) to out; J: derivatives; c (N, rows). By forward differences along s and ṡ,
@@ -139,16 +139,16 @@ class PathRows:
         """
         z = z.reshape(len(z), -1, 1)
         speed = max(float(np.abs(z[:, 1]).max()), 1e-300)
-        if self._bent is None or len(self._bent[0]) != len(z) or (
-                np.abs(z[:, :2] - self._bent[0]).max(axis=(0, 2)) > [MOVED, FASTER * speed]).any():
+        if self._curvature is None or len(self._curvature[0]) != len(z) or (
+                np.abs(z[:, :2] - self._curvature[0]).max(axis=(0, 2)) > [MOVED, FASTER * speed]).any():
             tensor = np.empty((2, *J.shape))
             for d, step in enumerate((STEP, STEP * speed)):
                 moved = z.copy()
                 # inwards at the end of the path
                 moved[:, d, 0] += step if d else np.where(z[:, 0, 0] > 0.5, -step, step)
                 tensor[d] = (self.derivatives(moved, c) - J) / (moved[:, d] - z[:, d])[:, :, None]
-            self._bent = z[:, :2].copy(), tensor
-        weighed = np.einsum("nr,dnrx->ndx", c, self._bent[1])
+            self._curvature = z[:, :2].copy(), tensor
+        weighed = np.einsum("nr,dnrx->ndx", c, self._curvature[1])
         out[:, :2, :2] += 0.5 * (weighed[:, :, :2] + weighed[:, :, :2].swapaxes(1, 2))
         out[:, :2, 2:] += weighed[:, :, 2:]
         out[:, 2:, :2] += weighed[:, :, 2:].swapaxes(1, 2)

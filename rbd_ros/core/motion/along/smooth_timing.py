@@ -16,6 +16,7 @@ from ...dynamics.friction import Friction
 from ...errors import RbdError
 from ...model.robot_model import RobotModel
 from ..optimal.certificate import Certificate, certify, samples
+from ..optimal.first_guess import dense
 from ..optimal.limits import CheckedLimits
 from .path_task import Path, PathTask, at_rest
 from ..optimal.springs import Springs
@@ -48,8 +49,8 @@ def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction
     """Find s(t) with speeds ds/dt `ends` (1/s) and s̈ = 0 at the ends. fastest: duration without these limits, s."""
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * time_limit
-    rest = at_rest(path)
-    position_only = tuple(still and speed == 0.0 for still, speed in zip(rest, ends, strict=True))
+    resting = at_rest(path)
+    position_only = tuple(still and speed == 0.0 for still, speed in zip(resting, ends, strict=True))
     rows = [np.array([[place], [speed], [0.0]]) for place, speed in zip((0.0, 1.0), ends, strict=True)]
     B = basis(5, control_points)
     task = PathTask(model, B, rows[0], rows[1], None, (SHORTEST * fastest, LONGEST),
@@ -89,15 +90,13 @@ def _first_guess(task: PathTask, fastest: float, ends: list[float]) -> tuple[Arr
     B, T, best = task.basis, fastest, (np.inf, fastest)
     s = np.linspace(0.0, 1.0, 4 * B.count)
     interval, values = B.values(s, 0)
-    matrix = np.zeros((len(s), B.count))
-    for row, i, value in zip(matrix, interval, values[:, 0], strict=True):
-        row[i:i + len(value)] = value
+    matrix = dense(interval, values[:, 0], B.count)
 
     def control(T: float) -> Array:
         rates = [1.0 if free else speed * T for free, speed in zip(task.position_only, ends, strict=True)]
-        bend = np.linalg.solve([[1.0, 1.0, 1.0], [3.0, 4.0, 5.0], [6.0, 12.0, 20.0]],
-                               [1.0 - rates[0], rates[1] - rates[0], 0.0])
-        way = s * (rates[0] + s**2 * (bend[0] + s * (bend[1] + s * bend[2])))
+        quintic = np.linalg.solve([[1.0, 1.0, 1.0], [3.0, 4.0, 5.0], [6.0, 12.0, 20.0]],
+                                  [1.0 - rates[0], rates[1] - rates[0], 0.0])
+        way = s * (rates[0] + s**2 * (quintic[0] + s * (quintic[1] + s * quintic[2])))
         return np.asarray(np.linalg.lstsq(matrix, way[:, None], rcond=None)[0])
 
     for _ in range(SLOWEST):

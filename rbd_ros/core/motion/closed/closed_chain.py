@@ -53,36 +53,37 @@ class ClosedChain(Mechanism):
     def passive(self) -> Index:
         return np.setdiff1d(np.arange(self.model.nv), self.actuated)
 
-    def efforts(self, at: Lifted) -> Shared:
+    def efforts(self, states: Lifted) -> Shared:
         """Efforts of the motors; redundant ones share the load by `minimize`."""
-        h = inverse_dynamics(self.model, at.q, at.v, at.a, self.wrenches) + self.friction.effort(at.v)
+        h = inverse_dynamics(self.model, states.q, states.v, states.a, self.wrenches) + self.friction.effort(states.v)
         if self.minimize == "effort":
-            Ta = at.T[:, self.actuated]
+            Ta = states.T[:, self.actuated]
             WTa = Ta / self.weights[:, None]
-            means = _solved(np.swapaxes(Ta, 1, 2) @ WTa, apply(np.swapaxes(at.T, 1, 2), h))
+            means = _solved(np.swapaxes(Ta, 1, 2) @ WTa, apply(np.swapaxes(states.T, 1, 2), h))
             tau = apply(WTa, means)
             residual = h.copy()
             residual[:, self.actuated] -= tau
             # Aᵀλ = residual has a solution, λ by P is one: Tᵀ residual is zero
-            lam = apply(np.swapaxes(at.P, 1, 2), residual[:, self.dependent])
+            lam = apply(np.swapaxes(states.P, 1, 2), residual[:, self.dependent])
             return Shared(tau, h, means, lam)
-        Ap = at.A[:, :, self.passive]
+        Ap = states.A[:, :, self.passive]
         means = np.zeros_like(h)
         means[:, self.passive] = apply(self.pinv(Ap), h[:, self.passive])
-        lam = apply(at.A, means)
-        tau = h[:, self.actuated] - apply(np.swapaxes(at.A[:, :, self.actuated], 1, 2), lam)
+        lam = apply(states.A, means)
+        tau = h[:, self.actuated] - apply(np.swapaxes(states.A[:, :, self.actuated], 1, 2), lam)
         return Shared(tau, h, means, lam)
 
     def pinv(self, B: Array) -> Array:
         """(Bᵀ B)⁺ for B (N, m, k)."""
         _, s, Vt = np.linalg.svd(B, full_matrices=False)
-        kept = s > RANK_TOLERANCE * s.max(axis=1, initial=0.0, keepdims=True)
-        inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0) ** 2
+        nonzero = s > RANK_TOLERANCE * s.max(axis=1, initial=0.0, keepdims=True)
+        inverse = np.where(nonzero, 1.0 / np.where(nonzero, s, 1.0), 0.0) ** 2
         return np.asarray(np.swapaxes(Vt, 1, 2) @ (inverse[:, :, None] * Vt))
 
-    def slopes(self, at: Lifted, lam: Array, y: Array) -> tuple[Array, ...]:
+    def slopes(self, states: Lifted, lam: Array, y: Array) -> tuple[Array, ...]:
         """∂(A a + Ȧq̇)/∂q, /∂v, ∂(Aᵀλ)/∂q, ∂(A y)/∂q."""
-        return constraint_slopes(self.model, self.constraints, at.q, at.v, at.a, lam, np.ascontiguousarray(y))
+        return constraint_slopes(self.model, self.constraints, states.q, states.v, states.a, lam,
+                                 np.ascontiguousarray(y))
 
 
 def _solved(G: Array, right: Array) -> Array:
@@ -97,8 +98,8 @@ def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: s
     """The validated mechanism at a closed posture q (nq,). actuated: mask or names. weights: of efforts (nv,)."""
     without_contacts("optimize_motion", model, constraints)
     if bound_to(model, constraints).users:
-        raise RbdError("optimize_motion: functions of a UserConstraint or NonholonomicConstraint do not "
-                       "tell how they change")
+        raise RbdError("optimize_motion: the derivatives of a UserConstraint's or NonholonomicConstraint's functions "
+                       "are unknown")
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
     if actuated is None:
@@ -112,6 +113,6 @@ def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: s
     rank = np.linalg.matrix_rank(chain.tangents(q[None])[0][0, motors], tol=1e-6) if len(motors) else 0
     if rank < chain.size:
         names = ", ".join(model.velocity_names[j] for j in motors) or "none"
-        raise RbdError(f"model '{model.name}' is under-actuated at the start: it moves in {chain.size} ways, and the "
-                       f"actuated coordinates ({names}) act on {rank} of them")
+        raise RbdError(f"model '{model.name}' is under-actuated at the start: it has {chain.size} degrees of freedom, "
+                       f"of which the actuated coordinates ({names}) control {rank}")
     return chain

@@ -35,11 +35,11 @@ class ClosedRows:
         self._needs_rate = "effort_rate" in names or "motor_velocity" in names
         self._needs_effort = self._needs_rate or "effort" in names or "power" in names
         self._z = np.zeros((0, 0, 0))
-        self._at: Lifted | None = None
+        self._lifted: Lifted | None = None
         self._shared: Shared | None = None
         self._slopes: Slopes | None = None
         self._seen: tuple[Array, Array] | None = None    # u and q of the last closed knots
-        self._bent: tuple[Array, Array] | None = None    # states of the last curvature, and the curvature
+        self._curvature: tuple[Array, Array] | None = None    # states of the last curvature, and the curvature
         self._begin = chain.start
 
     def go_on(self) -> None:
@@ -78,12 +78,12 @@ class ClosedRows:
             parts.append(self.planes.values(lifted.q))
         return np.concatenate(parts, axis=1)
 
-    def _slopes_at(self, at: Lifted) -> Slopes:
+    def _slopes_at(self, lifted: Lifted) -> Slopes:
         """Slopes at the latest states."""
         if self._slopes is None:
             if self._needs_effort and self._shared is None:
-                self._shared = self.chain.efforts(at)
-            self._slopes = slopes(self.chain, at, self._shared)
+                self._shared = self.chain.efforts(lifted)
+            self._slopes = slopes(self.chain, lifted, self._shared)
         return self._slopes
 
     def _rates(self, z: Array, J: Array) -> Array:
@@ -92,23 +92,23 @@ class ClosedRows:
 
     def lifted(self, z: Array) -> Lifted | None:
         """All coordinates at states z; None if the loops cannot be closed."""
-        if self._at is not None and np.array_equal(z, self._z):
-            return self._at
+        if self._lifted is not None and np.array_equal(z, self._z):
+            return self._lifted
         chain, u = self.chain, z[:, 0]
-        self._at = self._shared = self._slopes = None
+        self._lifted = self._shared = self._slopes = None
         try:
             q = self._near(u)
             if q is None:
                 q = chain.along(u, self._begin)
             if not np.isfinite(q).all():
                 return None
-            at = chain.lifted(q, z[:, 1], z[:, 2])
+            lifted = chain.lifted(q, z[:, 1], z[:, 2])
         except RbdError:    # overflow
             return None
-        if not np.isfinite(at.a).all():
+        if not np.isfinite(lifted.a).all():
             return None
-        self._z, self._at, self._seen = z.copy(), at, (u.copy(), q)
-        return at
+        self._z, self._lifted, self._seen = z.copy(), lifted, (u.copy(), q)
+        return lifted
 
     def _near(self, u: Array) -> Array | None:
         """q from the previous knots' postures, if these are near."""
@@ -132,7 +132,7 @@ class ClosedRows:
             self._filled_rates(z, lifted, by, self._shared, J)
         return J
 
-    def _filled(self, at: Lifted, by: Slopes, shared: Shared | None, J: Array) -> None:
+    def _filled(self, lifted: Lifted, by: Slopes, shared: Shared | None, J: Array) -> None:
         """Write all derivatives except those of effort rates to J (N, count, nz), initially zero."""
         n, row = self.chain.size, 0
         by_name = {"position": by.q, "velocity": by.v, "acceleration": by.a}
@@ -144,22 +144,24 @@ class ClosedRows:
                 J[:, row:end, :3 * n] = by.effort
             elif name == "power":
                 assert shared is not None
-                J[:, row:end, :3 * n] = at.v[:, index, None] * by.effort + shared.effort[:, :, None] * by.v[:, index]
+                J[:, row:end, :3 * n] = (lifted.v[:, index, None] * by.effort
+                                         + shared.effort[:, :, None] * by.v[:, index])
             row = end
         if self.planes is not None:
-            J[:, row:, :n] = self.planes.jacobian(at.q) @ at.T
+            J[:, row:, :n] = self.planes.jacobian(lifted.q) @ lifted.T
 
-    def _filled_rates(self, z: Array, at: Lifted, by: Slopes, shared: Shared, J: Array) -> None:
+    def _filled_rates(self, z: Array, lifted: Lifted, by: Slopes, shared: Shared, J: Array) -> None:
         n, row = self.chain.size, 0
-        changed = rate_slopes(self.chain, z, at, by.effort)
+        changed = rate_slopes(self.chain, z, lifted, by.effort)
         for name, index in self.blocks:
             end = row + len(index)
             if name == "effort_rate":
                 J[:, row:end] = changed
             elif name == "motor_velocity" and self.springs is not None:
-                c, bend = self.springs.compliance(shared.effort)
+                c, c_slope = self.springs.compliance(shared.effort)
                 J[:, row:end] = c[:, :, None] * changed
-                J[:, row:end, :3 * n] += by.v[:, index] + (bend * self._rates(z, by.effort))[:, :, None] * by.effort
+                c_rate = c_slope * self._rates(z, by.effort)
+                J[:, row:end, :3 * n] += by.v[:, index] + c_rate[:, :, None] * by.effort
             row = end
 
     def add_curvature(self, z: Array, c: Array, out: Array) -> None:
@@ -169,10 +171,10 @@ class ClosedRows:
         """
         n = self.chain.size
         z = z.reshape(len(z), -1, n)
-        if self._bent is None or self._bent[0].shape != z[:, :2].shape or np.abs(
-                (z[:, :2] - self._bent[0]) * [[1.0], [0.1]]).max() > MOVED:
-            self._bent = z[:, :2].copy(), self._tensor(z)
-        weighed = np.einsum("sr,sdrx->sdx", c, self._bent[1])    # by u and u̇; the values are linear in ü
+        if self._curvature is None or self._curvature[0].shape != z[:, :2].shape or np.abs(
+                (z[:, :2] - self._curvature[0]) * [[1.0], [0.1]]).max() > MOVED:
+            self._curvature = z[:, :2].copy(), self._tensor(z)
+        weighed = np.einsum("sr,sdrx->sdx", c, self._curvature[1])    # by u and u̇; the values are linear in ü
         out[:, :2 * n, :2 * n] += 0.5 * (weighed[:, :, :2 * n] + weighed[:, :, :2 * n].swapaxes(1, 2))
         out[:, :2 * n, 2 * n:3 * n] += weighed[:, :, 2 * n:]
         out[:, 2 * n:3 * n, :2 * n] += weighed[:, :, 2 * n:].swapaxes(1, 2)

@@ -37,40 +37,40 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True)
 class _Expanded(Friction):
-    """Second-order Taylor expansion of a friction law at speeds `at`, for exact derivatives along a motion of any
+    """Second-order Taylor expansion of a friction law around `speed`, for exact derivatives along a motion of any
     smoothing.
     """
 
-    at: Array | float = 0.0
+    speed: Array | float = 0.0
     expanded: tuple[Array, Array, Array] | None = None
 
     def effort(self, v: Array, tau: Any = None) -> Array:
         assert self.expanded is not None
-        d = v - self.at
+        d = v - self.speed
         return self.expanded[0] + d * (self.expanded[1] + 0.5 * d * self.expanded[2])
 
     def slope(self, v: Array, tau: Any = None) -> Array:
         assert self.expanded is not None
-        return self.expanded[1] + (v - self.at) * self.expanded[2]
+        return self.expanded[1] + (v - self.speed) * self.expanded[2]
 
 
-def slopes(chain: ClosedChain, at: Lifted, shared: Shared | None) -> Slopes:
+def slopes(chain: ClosedChain, states: Lifted, shared: Shared | None) -> Slopes:
     """Derivatives at N states; without `shared`, not of the efforts."""
-    N, n = len(at.q), chain.size
-    lam = np.zeros((N, at.A.shape[1])) if shared is None else shared.multipliers
-    bias_q, bias_v, load_q, turn_q = chain.slopes(at, lam, at.v)
+    N, n = len(states.q), chain.size
+    lam = np.zeros((N, states.A.shape[1])) if shared is None else shared.multipliers
+    bias_q, bias_v, load_q, turn_q = chain.slopes(states, lam, states.v)
     Q, V, A = (np.zeros((N, chain.model.nv, 3 * n)) for _ in range(3))
-    T, P = at.T, at.P
+    T, P = states.T, states.P
     Q[:, :, :n] = V[:, :, n:2 * n] = A[:, :, 2 * n:] = T
     d = chain.dependent
     V[:, d, :n] = -P @ (turn_q @ T)
     A[:, d, :n] = -P @ (bias_q @ T + bias_v @ V[:, :, :n])
     A[:, d, n:2 * n] = -P @ (bias_v @ T)
-    none = np.zeros((N, 0, 3 * n))
-    return Slopes(Q, V, A, none if shared is None else _efforts(chain, at, shared, load_q, Q, V, A))
+    no_efforts = np.zeros((N, 0, 3 * n))
+    return Slopes(Q, V, A, no_efforts if shared is None else _efforts(chain, states, shared, load_q, Q, V, A))
 
 
-def rate_slopes(chain: ClosedChain, z: Array, at: Lifted, J: Array) -> Array:
+def rate_slopes(chain: ClosedChain, z: Array, states: Lifted, J: Array) -> Array:
     """∂τ̇ of the motors (N, actuated, 4 n) at states z (N, 4, n), by (u, u̇, ü, u⃛); J (N, actuated, 3 n): ∂τ there."""
     n, along = chain.size, z[:, 1:4]
     out = np.zeros((*J.shape[:2], 4 * n))
@@ -78,36 +78,36 @@ def rate_slopes(chain: ClosedChain, z: Array, at: Lifted, J: Array) -> Array:
     size = np.maximum(np.abs(along).max(axis=2) * [1.0, 0.1, 0.01], 1e-300).max(axis=1)[:, None, None]
     law = chain.friction
     near = replace(chain, friction=_Expanded(
-        at=at.v, expanded=(law.effort(at.v), law.slope(at.v), law.curvature(at.v))))
+        speed=states.v, expanded=(law.effort(states.v), law.slope(states.v), law.curvature(states.v))))
     for k, weight in SIXTH.items():
         for sign in (1.0, -1.0):
             moved = z[:, :3] + sign * k * APART / size * along
-            q = near.closed(moved[:, 0], near.moved(at.q, moved[:, 0] - z[:, 0]))
-            q = np.where(np.isfinite(q), q, at.q)    # at the boundary of closed loops
+            q = near.closed(moved[:, 0], near.moved(states.q, moved[:, 0] - z[:, 0]))
+            q = np.where(np.isfinite(q), q, states.q)    # at the boundary of closed loops
             displaced = near.lifted(q, moved[:, 1], moved[:, 2])
             out[:, :, :3 * n] += sign * weight / APART * size * slopes(near, displaced, near.efforts(displaced)).effort
     return out
 
 
-def _efforts(chain: ClosedChain, at: Lifted, shared: Shared, load_q: Array, Q: Array, V: Array, A: Array) -> Array:
+def _efforts(chain: ClosedChain, states: Lifted, shared: Shared, load_q: Array, Q: Array, V: Array, A: Array) -> Array:
     """∂τ of the motors (N, actuated, 3 n)."""
-    by = inverse_dynamics_derivatives(chain.model, at.q, at.v, at.a, chain.wrenches)
-    slope = chain.friction.slope(at.v)
+    by = inverse_dynamics_derivatives(chain.model, states.q, states.v, states.a, chain.wrenches)
+    slope = chain.friction.slope(states.v)
     h = by.q @ Q + by.v @ V + slope[:, :, None] * V + by.a @ A - load_q @ Q
     motors = chain.actuated
     if len(motors) == chain.size:    # no redundancy
-        return np.asarray(np.linalg.solve(np.swapaxes(at.T[:, motors], 1, 2), np.swapaxes(at.T, 1, 2) @ h))
-    y = np.matmul(at.T, shared.means[:, :, None])[:, :, 0] if chain.minimize == "effort" else shared.means
-    turn = chain.slopes(at, shared.multipliers, y)[3] @ Q    # A δ(y) = −turn, of y = T µ; or δ(A) ν
+        return np.asarray(np.linalg.solve(np.swapaxes(states.T[:, motors], 1, 2), np.swapaxes(states.T, 1, 2) @ h))
+    y = np.matmul(states.T, shared.means[:, :, None])[:, :, 0] if chain.minimize == "effort" else shared.means
+    change = chain.slopes(states, shared.multipliers, y)[3] @ Q    # A δ(y) = −turn, of y = T µ; or δ(A) ν
     if chain.minimize == "effort":
         W = chain.weights[:, None]
-        Ta = at.T[:, motors]
+        Ta = states.T[:, motors]
         changed = np.zeros_like(Q)
-        changed[:, chain.dependent] = -at.P @ turn
+        changed[:, chain.dependent] = -states.P @ change
         changed = changed[:, motors] / W
         G = np.swapaxes(Ta, 1, 2) @ (Ta / W)
         return np.asarray(changed + (Ta / W) @ np.linalg.solve(
-            G, np.swapaxes(at.T, 1, 2) @ h - np.swapaxes(Ta, 1, 2) @ changed))
-    Ap, Aa = at.A[:, :, chain.passive], at.A[:, :, motors]
-    lam = turn + Ap @ chain.pinv(Ap) @ (h[:, chain.passive] - np.swapaxes(Ap, 1, 2) @ turn)
+            G, np.swapaxes(states.T, 1, 2) @ h - np.swapaxes(Ta, 1, 2) @ changed))
+    Ap, Aa = states.A[:, :, chain.passive], states.A[:, :, motors]
+    lam = change + Ap @ chain.pinv(Ap) @ (h[:, chain.passive] - np.swapaxes(Ap, 1, 2) @ change)
     return np.asarray(h[:, motors] - np.swapaxes(Aa, 1, 2) @ lam)

@@ -252,5 +252,5 @@ class _Search:
         better = np.isfinite(candidate.cost) and np.abs(candidate.equations).sum() < np.abs(values.equations).sum()
         return (y_next, candidate) if better else (x, values)
 
-    def _merit(self, at: Values, slack: Slack) -> float:
-        return at.cost + slack.merit + self.equation_penalty * float(np.abs(at.equations).sum())
+    def _merit(self, values: Values, slack: Slack) -> float:
+        return values.cost + slack.merit + self.equation_penalty * float(np.abs(values.equations).sum())

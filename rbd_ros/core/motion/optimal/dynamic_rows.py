@@ -1,6 +1,6 @@
 """Rows of inverse dynamics at the knots: efforts, power, effort rates, and derivatives by (q, v, a, …).
 
-Friction is added to the efforts (`dynamics.friction`); where it depends on the load, without effort rates.
+Friction is added to the efforts (`dynamics.friction`); load-dependent friction is not supported with effort rates.
 """
 from __future__ import annotations
 
@@ -111,9 +111,10 @@ class DynamicRows:
             self._rate(z, by, slope, J[:, first:first + nv])
         if self.motor:
             assert self.task.springs is not None
-            c, bend = self.task.springs.compliance(tau)
+            c, c_slope = self.task.springs.compliance(tau)
             rate = np.matmul(tau_J[:, :, :3 * nv], z[:, 1:4].reshape(count, 3 * nv, 1))[:, :, 0]
-            J[:, first + nv:first + 2 * nv] = c[:, :, None] * J[:, first:first + nv] + (bend * rate)[:, :, None] * tau_J
+            J[:, first + nv:first + 2 * nv] = (c[:, :, None] * J[:, first:first + nv]
+                                               + (c_slope * rate)[:, :, None] * tau_J)
             J[:, first + nv:first + 2 * nv, nv:2 * nv] += eye
         return J
 
@@ -141,25 +142,25 @@ class DynamicRows:
         law = self.task.friction
         if law.by_load:
             tau = inverse_dynamics(self._specialized, q, v, a, self.task.wrenches)
-            bent, mixed, by_load = law.curvatures(v, tau)
+            by_speed, mixed, by_load = law.curvatures(v, tau)
             gain, slope = law.gain(v, tau), law.slope(v, tau)
             index = np.arange(n)
-            by = J[:, :n].copy()    # of the efforts without friction
-            by[:, index, n + index] -= slope
-            by /= gain[:, :, None]
-            cross = (lam * mixed)[:, :, None] * by
+            unloaded = J[:, :n].copy()    # of the efforts without friction
+            unloaded[:, index, n + index] -= slope
+            unloaded /= gain[:, :, None]
+            cross = (lam * mixed)[:, :, None] * unloaded
             out[:, n:2 * n] += cross
             out[:, :, n:2 * n] += cross.swapaxes(1, 2)
-            out += by.swapaxes(1, 2) @ ((lam * by_load)[:, :, None] * by)
+            out += unloaded.swapaxes(1, 2) @ ((lam * by_load)[:, :, None] * unloaded)
             self._curvature.add(lam * gain, out)
-            bent = lam * bent
+            by_speed = lam * by_speed
         else:
             self._curvature.add(lam, out)
-            bent = lam * law.curvature(v)
+            by_speed = lam * law.curvature(v)
         if self.task.has_friction:
             index = np.arange(n, 2 * n)
-            out[:, index, index] += bent
-            self.concave = np.minimum(bent, 0.0)
+            out[:, index, index] += by_speed
+            self.concave = np.minimum(by_speed, 0.0)
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
         """out := ∂τ̇ by q, v, a, jerk: the time derivatives of ∂τ plus ∂τ shifted by one order."""

@@ -66,11 +66,11 @@ class BodyGoal:
         """Position error (m), then the vector of half the skew part of goal orientationᵀ · orientation; 0 at the goal.
         """
         pose = forward_kinematics(model, q)[model.body_index(self.body)]
-        off = pose[:3, :3] @ np.asarray(self.offset) + pose[:3, 3] - np.asarray(self.position)
+        error = pose[:3, :3] @ np.asarray(self.offset) + pose[:3, 3] - np.asarray(self.position)
         if self.orientation is None:
-            return off
+            return error
         E = np.asarray(self.orientation).T @ pose[:3, :3]
-        return np.concatenate([off, 0.5 * np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]])])
+        return np.concatenate([error, 0.5 * np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]])])
 
     def jacobian(self, model: RobotModel, q: Array) -> Array:
         """Derivatives (size, nv) of the equations."""
@@ -165,7 +165,7 @@ class EndPose:
                      for limit, side in ((own_lower, -1.0), (own_upper, 1.0)))
         room = _room(own_lower, own_upper)
         rng = np.random.default_rng(2)
-        found: list[Array] = []
+        candidates: list[Array] = []
         best = np.inf
         for attempt in range(RESTARTS):
             q = begin
@@ -173,19 +173,19 @@ class EndPose:
                 way = chain.along(np.linspace(middle, rng.uniform(low, high), WAY), begin)
                 closed = int(np.sum(np.isfinite(way).all(axis=1)))
                 q = way[-1] if closed == WAY else way[int(rng.integers(1, closed))] if closed > 1 else begin
-            q = self._sought(q, own_lower + room, own_upper - room)
-            off = float(np.abs(self._equations(q)).max())
-            best = min(best, off)
+            q = self._solved(q, own_lower + room, own_upper - room)
+            error = float(np.abs(self._equations(q)).max())
+            best = min(best, error)
             positions = chain.coordinates(q)
-            if (off <= 1e3 * REACHED and self.goal.upright(chain.model, q) and (positions >= lower).all()
-                    and (positions <= upper).all() and self._led_to(q, begin)):
-                found.append(q)
-            if len(found) >= ENOUGH or time.perf_counter() > until:
+            if (error <= 1e3 * REACHED and self.goal.upright(chain.model, q) and (positions >= lower).all()
+                    and (positions <= upper).all() and self._reachable(q, begin)):
+                candidates.append(q)
+            if len(candidates) >= ENOUGH or time.perf_counter() > until:
                 break
-        if not found:
-            raise self._nowhere(name, ", with loops closed on a straight way of the independent joints,",
-                                f"the best is off by {best:.3g}")
-        self._near = min(found, key=lambda q: float(np.abs(q[chain.own] - middle).max()))
+        if not candidates:
+            raise self._unreachable(name, ", with loops closed on a straight line of the independent joints,",
+                                    f"the best is off by {best:.3g}")
+        self._near = min(candidates, key=lambda q: float(np.abs(q[chain.own] - middle).max()))
         return self._near
 
     def _open(self, lower: Array, upper: Array, name: str) -> Array:
@@ -200,14 +200,14 @@ class EndPose:
             if (error <= task[TOLERANCE]).all():
                 self._near = q[0]
                 return self._near
-        raise self._nowhere(name, "", diagnosis(chain, goal, task, chain.limited(lower, upper), q[0], error[0]))
+        raise self._unreachable(name, "", diagnosis(chain, goal, task, chain.limited(lower, upper), q[0], error[0]))
 
-    def _nowhere(self, name: str, how: str, why: str) -> RbdError:
-        return RbdError(f"{name}: no posture within the position limits{how} was found that brings '{self.body}' to "
-                        f"{np.array2string(np.asarray(self.goal.position), precision=4)}; {why}")
+    def _unreachable(self, name: str, condition: str, reason: str) -> RbdError:
+        return RbdError(f"{name}: no posture within the position limits{condition} was found that brings "
+                        f"'{self.body}' to {np.array2string(np.asarray(self.goal.position), precision=4)}; {reason}")
 
-    def _sought(self, q: Array, low: Array, high: Array) -> Array:
-        """The posture found by a damped Newton's method from a closed one, u within limits."""
+    def _solved(self, q: Array, low: Array, high: Array) -> Array:
+        """The posture to which a damped Newton's method leads from a closed one, u within limits."""
         chain = self.chain
         for _ in range(STEPS):
             c = self._equations(q)
@@ -227,12 +227,13 @@ class EndPose:
             q = candidate
         return q
 
-    def _led_to(self, q: Array, begin: Array) -> bool:
+    def _reachable(self, q: Array, begin: Array) -> bool:
+        """Whether loops can be closed along a straight line of u from `begin` to q."""
         chain = self.chain
         end = chain.along(np.linspace(begin[chain.own], q[chain.own], WAY), begin)[-1]
         return bool(np.isfinite(end).all() and np.abs(chain.model.difference(q, end)).max() <= 1e-6)
 
 
 def _room(lower: Array, upper: Array) -> Array:
-    """Margin to position limits; none where there is none."""
+    """Margin to position limits; 0 for coordinates without limits."""
     return INSIDE * np.where(np.isfinite(lower) & np.isfinite(upper), upper - lower, 0.0)

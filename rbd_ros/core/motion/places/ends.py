@@ -53,36 +53,36 @@ def ends(model: RobotModel, constraints: ConstraintSet, mechanism: Callable[[Arr
     else:
         begin = closed_posture(model, constraints, state, "goal" if state is goal else "start")
     chain = mechanism(begin)
-    passed = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
+    via = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
     poses: list[EndPose | None] = [None, None]
     at_rest = np.zeros((B.end_derivatives, chain.size))
 
-    def end(place: int, value: Any, near: Array, then: float) -> tuple[Array, Array]:
+    def end(place: int, value: Any, near: Array, deadline: float) -> tuple[Array, Array]:
         name = ("start", "goal")[place]
         if not isinstance(value, BodyGoal):
             return _given_end(chain, B, value, name)
         poses[place] = pose = EndPose(value, chain, near)
-        q = pose.posture(low, high, then, name)
+        q = pose.posture(low, high, deadline, name)
         rows = at_rest.copy()
         rows[0] = q[chain.own]
         return q, rows
 
     now = time.perf_counter()
     # the posture of a start pose is searched near the first waypoint or the goal, and likewise for a goal pose
-    then = now + 0.5 * (until - now) if state is None else until
-    q0, first = end(0, start, passed[0] if passed else begin, then)
-    q1, last = end(1, goal, passed[-1] if passed else q0, until)
-    return Ends(chain, np.array([q0, q1, *passed]), first, last, (poses[0], poses[1]))
+    deadline = now + 0.5 * (until - now) if state is None else until
+    q0, first = end(0, start, via[0] if via else begin, deadline)
+    q1, last = end(1, goal, via[-1] if via else q0, until)
+    return Ends(chain, np.array([q0, q1, *via]), first, last, (poses[0], poses[1]))
 
 
 def closed_posture(model: RobotModel, constraints: ConstraintSet, value: Any, name: str) -> Array:
     """The posture (nq,) of an end or waypoint; raises `RbdError` if its loops are open."""
     q: Array = end_state(model, value, name, 1, model.nq)[0]
-    rest = np.zeros(model.nv)
-    value_of = np.abs(evaluate(model, constraints, q, rest, rest, 0).value)
-    if value_of.max(initial=0.0) > GIVEN:
-        row = int(np.argmax(value_of))
-        raise RbdError(f"{name}: {constraints.row_names[row]} is off by {value_of[row]:.3g}; rbd.project closes the "
+    zero = np.zeros(model.nv)
+    residual = np.abs(evaluate(model, constraints, q, zero, zero, 0).value)
+    if residual.max(initial=0.0) > GIVEN:
+        row = int(np.argmax(residual))
+        raise RbdError(f"{name}: {constraints.row_names[row]} is off by {residual[row]:.3g}; rbd.project closes the "
                        "loops")
     return q
 
@@ -97,9 +97,10 @@ def _given_end(chain: Mechanism, B: Basis, value: Any, name: str) -> tuple[Array
     independent[0] = q[chain.own]
     if isinstance(value, Reference) and len(chain.dependent):    # a posture at rest satisfies the loops
         lifted = chain.lifted(q[None], independent[1:2], independent[2:3])
-        for what, wanted, has in (("velocity", rows[1], lifted.v[0]), ("acceleration", rows[2], lifted.a[0])):
-            if np.abs(wanted - has).max() > CONSISTENT * max(1.0, np.abs(has).max()):
-                j = int(np.argmax(np.abs(wanted - has)))
-                raise RbdError(f"{name}: the {what} of joint '{model.velocity_names[j]}' is {wanted[j]:.6g}, with "
-                               f"which the loops do not stay closed: {has[j]:.6g}")
+        for quantity, requested, consistent in (("velocity", rows[1], lifted.v[0]),
+                                                ("acceleration", rows[2], lifted.a[0])):
+            if np.abs(requested - consistent).max() > CONSISTENT * max(1.0, np.abs(consistent).max()):
+                j = int(np.argmax(np.abs(requested - consistent)))
+                raise RbdError(f"{name}: the {quantity} of joint '{model.velocity_names[j]}' is {requested[j]:.6g}, "
+                               f"with which the loops do not stay closed; expected {consistent[j]:.6g}")
     return q, independent
