@@ -124,11 +124,8 @@ class ObserverNode(ModelNode):
 
     def _load(self) -> LoadEstimate:
         """The present estimate of the load."""
-        settings = self._observer.settings
-        if not settings.estimate:
+        if not self._observer.settings.estimate:
             raise RbdError("no load is estimated: set parameter 'payload.estimate' to the link that carries it")
-        if settings.unloaded is settings.model and settings.model is not self.model:
-            raise RbdError("parameters payload.* describe a load on another link than 'payload.estimate'")
         found: LoadEstimate = self._observer.estimated()
         return found
 

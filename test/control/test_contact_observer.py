@@ -131,7 +131,7 @@ def test_a_load_is_estimated_and_taken_over_on_request():
 
 
 def test_what_was_not_shown_is_not_taken_over():
-    one = observer(**{"payload.estimate": TIP})
+    one = observer(**{"payload.estimate": TIP, "threshold": 2.0})
     fed(one, np.zeros(6), steps=1500)    # at rest
     with pytest.raises(rbd.RbdError, match=f"the motion has not shown .*'{TIP}'"):
         payload_values(*one.estimated())
@@ -141,3 +141,52 @@ def test_what_was_not_shown_is_not_taken_over():
             payload_values(TIP, load, unsure, [True] * 10, False)
     told = carried(one, None, 5.0, begin=10.0)
     assert payload_values(*told[-1]) == {"payload.body": TIP, "payload.mass": 0.0}    # nothing is carried
+
+
+@pytest.mark.parametrize(("half_width", "load", "options", "words"), [
+    ([np.nan] * 10, (2.0, 0.0, 0.01), {}, "half_width"), ([-1.0] * 10, (2.0, 0.0, 0.01), {}, "half_width"),
+    ([9.0] * 10, (2.0, 0.0, 0.01), {}, "not known well enough"),
+    ([0.0] * 10, (40.0, 0.0, 0.01), {"heaviest": 30.0}, "not plausible"),
+    ([0.0] * 10, (2.0, 5.0, 0.01), {}, "not plausible"), ([0.0] * 10, (2.0, 0.0, 1e9), {}, "not plausible"),
+    ([0.0] * 10, (2.0, 0.0, 0.01), {"carried": "link_5"}, "on 'link_5'")])
+def test_estimates_of_a_stranger_are_not_believed(half_width, load, options, words):
+    mass, x, inertia = load
+    with pytest.raises(rbd.RbdError, match=words):
+        payload_values(TIP, rbd.Inertia(mass, np.full(3, x), inertia * np.eye(3)), half_width, [True] * 10, False,
+                       **options)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(2))
+def test_no_lie_of_a_sensor_ends_the_estimate_of_a_load(seed):
+    rng, t = np.random.default_rng(seed), 0
+    one = observer(**{"payload.estimate": TIP, "threshold": 2.0, "friction.coulomb": True})
+    for _ in range(600):
+        t += int(rng.choice([*[4 * H] * 40, 0, -H, 10**12, 1]))
+        state = [0.5 * rng.normal(size=7), rng.normal(size=7), rng.normal(size=7)]
+        if rng.random() < 0.03:
+            state[rng.integers(3)][rng.integers(7)] = rng.choice([np.nan, np.inf, 1e300, -1e9, 1e20, 1e49])
+        one.on_state(max(t, 0), NAMES, *state)
+        assert np.isfinite(one.estimated().load.mass)
+    one.apply(ObserverSettings.from_values({"payload.estimate": TIP, "threshold": 2.0}, MODEL))
+    load = rbd.Inertia(2.0, np.array([0.03, -0.02, 0.08]), np.diag([0.01, 0.012, 0.008]))
+    told = carried(one, load, 6.0, begin=round(t * 1e-9) + 1e4)
+    assert told[-1].load.mass == pytest.approx(2.0, rel=0.01) and not told[-1].touching
+
+
+def test_a_contact_that_other_parameters_end_is_told():
+    push = np.array([0.0, 0.5, 0.4, 20.0, 0.0, -5.0])
+    for goes_on in (True, False):
+        one = observer()
+        fed(one, push)
+        one.apply(ObserverSettings.from_values({"threshold": [0.02]}, MODEL))
+        found = fed(one, push if goes_on else np.zeros(6), steps=800, begin=301)
+        assert [state.change.touching for state in found[1:] if state.change] == [False] * (not goes_on)
+        assert (one.report()["touched"] == TIP) == goes_on
+
+
+def test_without_sigma_the_covariance_of_the_wrench_is_unknown():
+    for sigma in (0.0, 0.1):
+        found = fed(observer(sigma=sigma), np.array([0.0, 0.5, 0.4, 20.0, 0.0, -5.0]), steps=20)[-1]
+        assert np.isfinite(found.wrench.covariance).all() == (sigma > 0.0)
+        assert np.isnan(found.wrench.covariance).all() == (sigma == 0.0)

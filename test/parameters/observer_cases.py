@@ -142,7 +142,7 @@ def observer_cases() -> dict[str, Case]:
         "body": Case(model.body_names[1], wrench, (model.body_names[1], np.array([0.0, -1.0]))),
         "sigma": Case([0.3, 0.4], lambda values: seen(values, V, V)[1].sigma, np.array([0.3, 0.4])),
         "payload.estimate": Case(body, weighed, lambda was: was + weighed({"payload.estimate": body})),
-        "payload.memory": Case(1.0, lambda values: float(weighed(values)[1] < 0.2), 1.0, {"payload.estimate": body}),
+        "payload.memory": Case(2.0, lambda values: float(weighed(values)[1] < 0.2), 1.0, {"payload.estimate": body}),
         "friction.damping": Case(False, fast, lambda was: was - model.damping * V),
         "friction.coulomb": Case(False, fast, lambda was: was - coulomb),
         "friction.asymmetry": Case([0.05, 0.0], fast, lambda was: was + [0.05, 0.0] * t**2),

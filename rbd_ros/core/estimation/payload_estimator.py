@@ -27,7 +27,7 @@ from ..identification.unknowns import LOAD, LOAD_SPREAD, Unknowns
 from ..model.inertia import Array, Inertia
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
-from ..model.state import REASONABLE, not_a_model, states
+from ..model.state import not_a_model, states
 from .momentum_observer import LONGEST, MomentumObserver
 
 HALF_WIDTH = 1.959964    # standard deviations of a 95 % interval
@@ -40,6 +40,8 @@ FEWEST = 20              # samples
 WEIGHT = 0.1             # of the prior of the consistent load, as in `identify`
 UNCERTAIN = 0.05         # of the Coulomb level: open friction of a joint that counts
 SPACING, SETTLING = 0.5, 5.0    # time constants of the filter between samples, and after a gap until the first one
+PARDON = 0.25            # s of motion that the load explains, per second, take back what it did not
+MOST = 1e8               # in rows, SI units: beyond what any arm has, and one of them outweighs all others for long
 HEAVY, LONG = 10.0, 0.3    # kg, m: standard deviation of a load of which nothing is known, and its size
 
 
@@ -54,7 +56,6 @@ class FilteredRows:
             MomentumObserver(model, gain, friction), MomentumObserver(model, gain),
             *(MomentumObserver(model.with_payload(body, Inertia(1.0, point, np.zeros((3, 3)))), gain)
               for point in points))
-        self._uncertain = np.inf if friction is None else UNCERTAIN * friction.packed[1]
         self._zeros = np.zeros(model.nv)
         self.time = math.nan    # of the last state, s
 
@@ -64,15 +65,16 @@ class FilteredRows:
             observer.reset(q, v)
         self.time = t
 
-    def update(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """The rows (nv, 11) at this state, tau the mean effort since the last one, and which joints' friction is known.
+    def update(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """The rows (nv, 11) at this state, tau the mean effort since the last one, and how much of each joint's effort
+        friction near rest may be (nv,).
         """
         step, self.time = t - self.time, t
         external = self._arm.update(step, q, v, tau)
         empty = self._empty.update(step, q, v, self._zeros)
         of_masses = np.array([observer.update(step, q, v, self._zeros) - empty for observer in self._loaded])
         rows = np.vstack([self._to_parameters @ of_masses, -external]).T
-        return rows, self._arm.friction_uncertainty <= self._uncertain
+        return rows, self._arm.friction_uncertainty
 
 
 class PayloadEstimator:
@@ -81,14 +83,15 @@ class PayloadEstimator:
     friction: of the joints, or None; joints near rest, where friction may be anything, do not count. memory (s of
     motion): time constant of forgetting, or None: nothing is forgotten. gain (1/s): of the filter that takes the place
     of accelerations that are not given. threshold, N m or N, one or (nv,): an effort beyond what the load found so far
-    explains, above which the robot touches something, or carries another load; by default never. patience (s): after so
-    much motion with such efforts it is another load, and everything is forgotten.
+    and friction near rest explain, above which the robot touches something, or carries another load; by default never.
+    patience (s): after so much motion with such efforts, of which four times as long without them takes as much back,
+    it is another load, and everything is forgotten.
 
     After `update`: mass (kg); com (3,), m, and inertia (3, 3) about it, kg m², in the frame and axes of the body's
     link; confidence (10,): half widths of 95 % intervals of m, m·com (x, y, z) and the inertia about the link's origin
     (xx, xy, yy, xz, yz, zz); observed (10,): which of these the motion has shown. What it has not shown is NaN, in com
     component by component; `load` is the whole as a body that can exist, the rest of it a guess. touching: whether the
-    last sample was left out as one of a contact.
+    last sample was one of a contact, or of another load.
 
         >>> model, rng = rbd.sample("two_link"), np.random.default_rng(0)
         >>> loaded = model.with_payload("lower", rbd.Inertia(0.5, np.array([0.1, 0.0, 0.0]), 1e-3 * np.eye(3)))
@@ -163,20 +166,27 @@ class PayloadEstimator:
         if inputs.batch is not None:
             raise RbdError("the estimator takes one state: arrays of one dimension")
         if a is not None:
-            self._take(time, *self._rows(*inputs.arrays), contact)
+            self._take(time, inputs.arrays[2], *self._rows(*inputs.arrays), contact)
         elif (sample := self._filtered(time, *inputs.arrays)) is not None:
-            self._take(time, *sample, contact)
+            self._take(time, inputs.arrays[2], *sample, contact)
 
-    def _rows(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, NDArray[np.bool_]]:
-        effort, known = inverse_dynamics(self.model, q, v, a), np.ones(len(v), dtype=bool)
+    @property
+    def doubtful(self) -> bool:
+        """Whether it touches something, or efforts of the latest motion were not explained: the estimate may be that of
+        a load that was put down.
+        """
+        return self.touching or self._unexplained > 0.0
+
+    def _rows(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
+        effort, uncertain = inverse_dynamics(self.model, q, v, a), np.zeros(len(v))
         if self.friction is not None:    # which may depend on the load, too
             tau = left_over(self.model, self.friction, v, tau)
-            known = 1.0 - np.tanh(v / self.friction.packed[4]) ** 2 <= UNCERTAIN
-            known |= self.friction.packed[1] == 0.0
+            uncertain = (self.friction.level(v) + self.friction.packed[7] * np.abs(tau)) * (
+                1.0 - np.tanh(v / self.friction.packed[4]) ** 2)
         Y = inertial_regressor(self.model, q, v, a)[:, self._columns]
-        return np.concatenate([Y, (tau - effort)[:, None]], axis=1), known
+        return np.concatenate([Y, (tau - effort)[:, None]], axis=1), uncertain
 
-    def _filtered(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, NDArray[np.bool_]] | None:
+    def _filtered(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array] | None:
         """Rows `SPACING` time constants after the last ones; None in between, and until the filter has settled."""
         if self._filter is None:
             self._filter = FilteredRows(self.model, self.body, self.friction, self.gain)
@@ -184,25 +194,34 @@ class PayloadEstimator:
             self._filter.reset(t, q, v)
             self._ready = t + SETTLING / self.gain
             return None
-        sample = self._filter.update(t, q, v, tau)
+        try:
+            sample = self._filter.update(t, q, v, tau)
+            _check(sample[0])
+        except RbdError:    # some of its observers may have taken the state, others not
+            self.gap()
+            raise
         return sample if t >= max(self._ready, self._time + SPACING / self.gain) else None
 
-    def _take(self, time: float, rows: Array, known: NDArray[np.bool_], contact: bool) -> None:
-        """Rows (nv, 11) at this time, of which those that are known count."""
-        if not (np.abs(rows) < REASONABLE).all():
-            raise RbdError("payload: the state or the effort is so large that sums of squares overflow")
+    def _take(self, time: float, tau: Array, rows: Array, uncertain: Array, contact: bool) -> None:
+        """Rows (nv, 11) at this time; of joints in motion they count. uncertain (nv,): what friction may be besides."""
+        _check(rows)
         step = min(time - self._time, LONGEST)
+        known = np.ones(len(tau), dtype=bool)
+        if self.friction is not None:
+            known = uncertain <= UNCERTAIN * (self.friction.packed[1] + self.friction.packed[7] * np.abs(tau))
         self._time = time
         self.touching = contact
-        if not contact and known.any() and np.isfinite(self.threshold).any():
+        if not contact and np.isfinite(self.threshold).any():
             expected, sigma = self._expected(rows[:, :PARAMETERS])
-            unexplained = np.abs(rows[:, PARAMETERS] - expected) > self.threshold + 2.0 * sigma
-            self.touching = bool((unexplained & known).any())
-            self._unexplained = self._unexplained + step if self.touching else 0.0
+            unexplained = np.abs(rows[:, PARAMETERS] - expected) > self.threshold + uncertain + 2.0 * sigma
+            self.touching = bool((unexplained & (known | ~known.any())).any())    # at rest all joints are asked
+            if known.any():
+                self._unexplained = max(self._unexplained + (step if self.touching else -PARDON * step), 0.0)
             if self._unexplained > self.patience:
                 ready = self._ready
                 self.reset()
                 self._time, self._ready = time, ready
+                return
         if self.touching or not known.any():
             self._before = None
             return
@@ -224,9 +243,11 @@ class PayloadEstimator:
         that of a load of up to 2 · `HEAVY`.
         """
         theta, _, information = self._fit
-        prior = np.diag(1.0 / (HEAVY * np.concatenate([[1.0], np.full(3, LONG), np.full(6, LONG**2)])) ** 2)
-        covariance = np.linalg.inv(information + prior)
-        return Y @ (covariance @ (information @ theta)), np.sqrt(np.einsum("jp,pq,jq->j", Y, covariance, Y))
+        prior = HEAVY * np.concatenate([[1.0], np.full(3, LONG), np.full(6, LONG**2)])
+        sizes, V = np.linalg.eigh(prior[:, None] * information * prior)    # in units of the prior, whose size is 1
+        sizes, rows = np.maximum(sizes, 0.0), Y * prior @ V
+        expected = rows @ (sizes / (1.0 + sizes) * (V.T @ (theta / prior)))
+        return expected, np.sqrt((rows**2) @ (1.0 / (1.0 + sizes)))
 
     def _changed(self) -> None:
         for name in ("_fit", "load"):
@@ -236,7 +257,7 @@ class PayloadEstimator:
     def _fit(self) -> tuple[Array, Array, Array]:
         """Parameters of least squares (10,), half widths (10,), information (10, 10)."""
         p, undetermined = PARAMETERS, np.full(PARAMETERS, np.inf)
-        count = np.maximum(self._count, 1.0)
+        count = np.maximum(self._count, 1e-9)    # below one of what is nearly forgotten
         if self._count.max(initial=0.0) < FEWEST:
             return np.zeros(p), undetermined, np.zeros((p, p))
         power = self._sums[0, :, p, p] / count
@@ -308,3 +329,8 @@ class PayloadEstimator:
         rows = Rows(root[:, None, :], (root @ self._fit[0])[:, None], (PARAMETERS,), np.ones((PARAMETERS, 1), bool),
                     np.ones(1))
         return inertia_of(consistent_fit(rows, np.ones((PARAMETERS, 1)), unknown, WEIGHT))
+
+
+def _check(rows: Array) -> None:
+    if not (np.abs(rows) < MOST).all():
+        raise RbdError("payload: the state or the effort is so large that sums of squares overflow")

@@ -31,8 +31,10 @@ def serve_adoption(node: ModelNode, estimate: Callable[[], tuple[Any, ...]]) -> 
 
     def adopt(request: Trigger.Request, response: Trigger.Response) -> Any:
         def answer() -> None:
+            assert node.model is not None    # from configuration to cleanup, as this service
+            mass, body = (node.get_parameter(f"payload.{name}").value for name in ("mass", "body"))
             with node.lock:
-                values = payload_values(*estimate())
+                values = payload_values(*estimate(), heaviest=node.model.total_mass, carried=body if mass else "")
             result = node.set_parameters_atomically([RosParameter(name, value=value) for name, value in values.items()])
             if not result.successful:
                 raise RbdError(result.reason)

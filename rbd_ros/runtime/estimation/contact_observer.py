@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ class ObserverSettings:
     estimate: str = parameter("", "Link whose load is estimated while the robot moves, on ~/payload; empty: none.",
                               name="payload.estimate")
     memory: float = parameter(20.0, "Time constant with which the estimate of the load forgets, s of motion.",
-                              name="payload.memory", lower=1.0, upper=1e4)
+                              name="payload.memory", lower=2.0, upper=1e4)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ObserverSettings:
@@ -89,7 +89,7 @@ OBSERVER_TABLE: Table = (
 
 class LoadEstimate(NamedTuple):
     """half_width (10,): of 95 % intervals, infinite where unknown; observed (10,): as of `PayloadEstimator`. touching:
-    the robot touches something, and the estimate holds.
+    the robot touches something or carries another load, or did in the latest motion, and the estimate holds.
     """
 
     body: str
@@ -120,6 +120,7 @@ class ContactObserver:
         self._map = JointMap(model, extra=True)
         self._command: Array | None = None
         self._load: PayloadEstimator | None = None
+        self._detector: Any = None
         self._period = 0.0    # average interval, s
         self._observed = self._weighed_at = 0.0    # s without gaps, and of these until the load was told
         self._last: tuple[int, Array | None] | None = None    # stamp (ns) and measured effort of the last state
@@ -133,7 +134,10 @@ class ContactObserver:
         self.body = settings.body or self.model.body_names[-1]
         law = settings.friction.law(self.model)
         self._observer = MomentumObserver(self.model, settings.gain, law)
+        touched = self._detector.body if self._detector is not None else None    # its end is still to be told
         self._detector = ContactDetector(self.model, settings.threshold, settings.release)
+        self._detector.body = touched
+        self._detector.restart(self._state.stamp_ns)
         before, self._load = self._load, None
         if settings.estimate:
             threshold = np.where(settings.threshold > 0.0, settings.threshold, np.inf)
@@ -187,10 +191,18 @@ class ContactObserver:
                                      covariance=sigma**2 if (self.settings.sigma > 0.0).all() else None)
             touched = self._detector.body
             change = self._detector.update(stamp_ns, state.q, external, uncertainty)
-            load = self._weighed(interval, applied)
         except RbdError as error:    # efforts that overflow
             self._last = None
             return self.rejections.add(Rejected("non_finite", str(error)))
+        if not (self.settings.sigma > 0.0).all():
+            wrench = replace(wrench, covariance=np.full((6, 6), np.nan))    # of one residual at most, by chance zero
+        try:
+            load = self._weighed(interval, applied)
+        except RbdError as error:    # squares of efforts that overflow; a contact is told nevertheless
+            load = None
+            self.rejections.add(Rejected("non_finite", str(error)))
+            if self._load is not None:
+                self._load.gap()
         self.counts["estimates"] += 1
         self.counts["contacts"] += change is not None and touched is None
         return Observed(external, sigma, wrench, change, load)
@@ -214,7 +226,7 @@ class ContactObserver:
         """The load as far as it is known; None without `payload.estimate`."""
         load = self._load
         return None if load is None else LoadEstimate(load.body, load.load, load.confidence, load.observed,
-                                                      load.touching)
+                                                      load.doubtful)
 
     def _applied(self, before: Array | None) -> Array | None:
         """The mean effort of the interval that ends at the present state, None if unknown."""
