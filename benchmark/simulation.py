@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib import metadata
 from typing import Any
+from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
@@ -17,6 +19,7 @@ STEPS = 1000
 STEP = 1e-3    # s
 PEERS = {"semi_implicit": "Euler", "rk4": "RK4", "variational": "Euler"}
 SIDE, MOMENT = 0.2, 0.2**2 / 6.0    # of boxes of 1 kg: m, kg m²
+FEET, FOOT = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"), 0.016    # of Solo12: links, radius in m
 START = np.array([0.1, 0.3, 0.1, -1.0, 0.1, 0.5, 0.1])
 
 
@@ -37,6 +40,7 @@ def run(quick: bool = False) -> dict[str, Any]:
             rows.append([kind, name, f"{ours:.2f}", f"{peer} {other:.2f}", f"{ours / other:.2f}"])
     table("Simulation: sample iiwa, 1 ms, µs per step", ["joints", "integrator", "ours", "MuJoCo", "ratio"], rows)
     found |= _contacts(9 if quick else 25)
+    found |= _standing(9 if quick else 25)
     return found | _many(arm, 500 if quick else 10_000)
 
 
@@ -77,6 +81,78 @@ def _contacts(rounds: int) -> dict[str, float]:
     table("Boxes of 0.2 m, eight points each, on a plane, 1 ms, µs per step",
           ["motion", "integrator", "ours", "MuJoCo", "ratio"], rows)
     return found
+
+
+def _standing(rounds: int) -> dict[str, float]:
+    """Solo12 on four feet, held by constant efforts; MuJoCo's feet sink in a little."""
+    path = next(str(file.locate()) for file in metadata.files("example_robot_data") or ()
+                if file.name == "solo12.urdf")
+    model = rbd.load_urdf(path, root="floating").with_(damping=0.0, friction=0.0, armature=0.0)
+    q, effort = _on_four_feet(model)
+    contacts = [rbd.UnilateralContact(rbd.Plane("world"), rbd.Sphere(foot, FOOT), friction=0.6) for foot in FEET]
+    functions = {}
+    for name in ("semi_implicit", "rk4"):
+        functions[name] = _standing_steps(rbd.Simulator(model, step=STEP, integrator=name, contacts=contacts, q=q,
+                                                        limits=False), q, effort)
+        functions[f"MuJoCo {PEERS[name]}"] = _mujoco_standing(path, PEERS[name], q, effort)
+    seconds = interleaved(functions, rounds)
+    found, rows = {}, []
+    for name in ("semi_implicit", "rk4"):
+        ours, other = (1e6 * seconds[each] / 200 for each in (name, f"MuJoCo {PEERS[name]}"))
+        found[f"solo12 standing, {name}"] = ours / other
+        rows.append([name, f"{ours:.1f}", f"{PEERS[name]} {other:.1f}", f"{ours / other:.2f}"])
+    table("Solo12 on four feet, 1 ms, µs per step", ["integrator", "ours", "MuJoCo", "ratio"], rows)
+    return found
+
+
+def _on_four_feet(model: rbd.RobotModel) -> tuple[Any, Any]:
+    """q with all feet on the ground, and the efforts that hold it there."""
+    q = model.neutral()
+    q[7:] = [0.0, 0.8, -1.6, 0.0, 0.8, -1.6, 0.0, -0.8, 1.6, 0.0, -0.8, 1.6]
+    poses = rbd.forward_kinematics(model, q)
+    q[2] = FOOT - min(poses[model.body_index(foot)][2, 3] for foot in FEET)
+    gravity = rbd.gravity_effort(model, q)
+    J = np.concatenate([rbd.jacobian(model, q, foot)[3:] for foot in FEET])
+    effort = gravity - J.T @ np.linalg.lstsq(J[:, :6].T, gravity[:6], rcond=None)[0]
+    effort[:6] = 0.0
+    return q, effort
+
+
+def _standing_steps(simulator: rbd.Simulator, q: Any, effort: Any) -> Callable[[], object]:
+    def run() -> None:
+        simulator.reset(q)
+        simulator.step(effort, 200)
+
+    return run
+
+
+def _mujoco_standing(path: str, integrator: str, q: Any, effort: Any) -> Callable[[], object]:
+    root = ElementTree.parse(path).getroot()
+    for link in root.iter("link"):
+        for shape in [*link.findall("visual"), *link.findall("collision")]:
+            link.remove(shape)
+    ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler", fusestatic="false")
+    spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, encoding="unicode"))
+    spec.worldbody.first_body().add_freejoint()
+    friction = [0.6, 0.005, 1e-4]
+    for foot in FEET:
+        spec.body(foot).add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[FOOT, 0.0, 0.0], friction=friction, mass=0.0)
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 1.0], friction=friction)
+    spec.option.timestep, spec.option.cone = STEP, mujoco.mjtCone.mjCONE_ELLIPTIC
+    spec.option.integrator = {"Euler": mujoco.mjtIntegrator.mjINT_EULER, "RK4": mujoco.mjtIntegrator.mjINT_RK4}[
+        integrator]
+    peer = spec.compile()
+    peer.dof_damping[:], peer.dof_frictionloss[:], peer.dof_armature[:] = 0.0, 0.0, 0.0
+    peer.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+    data = mujoco.MjData(peer)
+
+    def run() -> None:
+        mujoco.mj_resetData(peer, data)
+        data.qpos[:] = [*q[:3], q[6], *q[3:6], *q[7:]]
+        data.qfrc_applied[:] = effort
+        mujoco.mj_step(peer, data, 200)
+
+    return run
 
 
 def _boxes(integrator: str, count: int, v: float, friction: float, restitution: float,

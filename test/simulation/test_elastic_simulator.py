@@ -10,6 +10,7 @@ from simulation import robots
 import rbd_ros as rbd
 from rbd_ros.cli.demo_motion import M_AMPLITUDE, M_FREQUENCY
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
+from rbd_ros.core.simulation.modes import Modes
 from rbd_ros.core.simulation.simulator import Simulator
 
 Q = np.array([0.3, 0.5, -0.4, 0.8, 0.2, -0.6, 0.1])
@@ -296,3 +297,40 @@ def test_efforts_and_stiffness_are_derivatives_of_the_energy(arm):
     assert np.linalg.eigvalsh(springs.stiffness(x))[0] > -1e-6
     np.testing.assert_allclose(springs.joint_stiffness(x)[springs.actuation.elastic],
                                np.diag(hessian)[springs.actuation.elastic], rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slack_tendons_and_large_deflections(seed):
+    """Efforts are −∂U/∂x wherever the coordinates are; stiffness is symmetric without negative directions."""
+    simulator = ElasticSimulator(mixed(), q=Q)
+    springs = simulator._springs
+    x = simulator._simulator.q + np.random.default_rng(seed).normal(size=springs.size)
+    h, eye = 1e-6, np.eye(springs.size)
+    slope = [(springs.energy(x + h * e) - springs.energy(x - h * e)) / (2.0 * h) for e in eye]
+    np.testing.assert_allclose(springs.effort(x, None), -np.array(slope), rtol=1e-6, atol=1e-8 * springs.energy(x))
+    K = springs.stiffness(x)
+    np.testing.assert_array_equal(K, K.T)
+    values = np.linalg.eigvalsh(K)
+    assert values[0] > -1e-12 * values[-1]
+
+
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit", "rk4"])
+@pytest.mark.parametrize("arm", ["series", "mixed"])
+def test_compiled_steps_are_those_made_one_by_one(arm, integrator):
+    """With dampers, friction that sticks, stops, brakes, wrenches, and motors that follow functions of time."""
+    actuation = series(iiwa().with_(friction=0.5), damping=2e-3, coulomb=1.0) if arm == "series" else mixed()
+    many, plain = (ElasticSimulator(actuation, integrator=integrator, q=Q, v=V, step=1e-4) for _ in range(2))
+    inside = plain._simulator
+    inside._many = None
+    inside._modes = Modes(inside.model, inside._level, inside._bounds) if integrator == "rk4" else None
+    rng = np.random.default_rng(4)
+    many._simulator._step = None    # would fail
+    for brakes in (0.0, 0.0, 5.0):
+        effort = rng.normal(size=actuation.nm) * np.where(np.arange(actuation.nm) < 7, 20.0, 1e-3)
+        wrench = {many.model.body_names[-1]: rng.normal(size=6)}
+        for each in (many, plain):
+            each.brakes = np.full(actuation.nm, brakes)
+            each.step(effort, 60, wrench)
+            each.step(lambda t, effort=effort: effort * np.cos(300.0 * t), 20)
+        np.testing.assert_allclose(many._simulator.q, inside.q, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(many._simulator.v, inside.v, rtol=1e-9, atol=1e-9)

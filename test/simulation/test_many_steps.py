@@ -1,11 +1,14 @@
 """Many steps in one compiled call are those that `Simulator` makes one by one, of any robot, up to what ends a call."""
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from simulation import robots
 from support.loose import at, box, free, scene
 from support.robots import chain
+from support.trees import mimic_tree
 
 import rbd_ros as rbd
 from rbd_ros import Simulator
@@ -14,11 +17,9 @@ from rbd_ros.core.simulation.modes import Modes
 INTEGRATORS = ("variational", "semi_implicit", "rk4")
 
 
-def random_case(rng):
-    """A robot with some friction, its keywords, and a state in motion."""
-    kinds = (rbd.sample("iiwa"), rbd.sample("two_link"), robots.satellite(),
-             chain("revolute", "spherical", "prismatic", "planar"))
-    model = kinds[rng.integers(4)]
+def random_case(rng, *kinds):
+    """A robot of these with some friction, its keywords, and a state in motion."""
+    model = kinds[rng.integers(len(kinds))]
     inner = np.ones(model.nv)
     for joint in model.joints:
         if joint.nq != joint.nv:    # of a floating robot nothing rubs
@@ -36,7 +37,7 @@ def random_case(rng):
 def one_by_one(*arguments, **keywords):
     simulator = Simulator(*arguments, **keywords)
     simulator._many = None
-    if simulator.integrator == "rk4":
+    if simulator.integrator == "rk4" and simulator._constrained is None:
         simulator._modes = Modes(simulator.model, simulator._level, simulator._bounds)
     return simulator
 
@@ -44,8 +45,19 @@ def one_by_one(*arguments, **keywords):
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("seed", range(20))
 def test_the_same_as_one_by_one(integrator, seed):
-    rng = np.random.default_rng([seed, len(integrator)])
-    model, keywords, q, v, inner = random_case(rng)
+    compare(integrator, np.random.default_rng([seed, len(integrator)]), rbd.sample("iiwa"), rbd.sample("two_link"),
+            robots.satellite(), chain("revolute", "spherical", "prismatic", "planar"))
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("seed", range(6))
+def test_mimic_joints(integrator, seed):
+    compare(integrator, np.random.default_rng([seed, len(integrator)]), mimic_tree(seed))
+
+
+def compare(integrator, rng, *kinds):
+    """Compiled steps of a random robot of these with steps one by one, compiled and not."""
+    model, keywords, q, v, inner = random_case(rng, *kinds)
     low, high = model.position_lower, model.position_upper
     for joint in model.joints:
         if joint.nq == joint.nv:
@@ -132,6 +144,48 @@ def test_efforts_of_another_shape(shape):
         Simulator(rbd.sample("iiwa")).step(np.zeros(shape), 4)
 
 
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize(("name", "rubs"), [("four_bar", True), ("five_bar", True), ("five_bar", False),
+                                            ("delta", False), ("stewart", False), ("biped", False)])
+def test_closed_loops(name, rubs, integrator, monkeypatch):
+    """Redundant rows among them; with damping, dry friction in one joint, a stop, brakes and wrenches, or free."""
+    model, rng = rbd.sample(name), np.random.default_rng(2)
+    constraints = rbd.sample_constraints(name, model)
+    model = model.with_(damping=0.2 * rubs, friction=0.1 * rubs * (np.arange(model.nv) == 0))
+    keywords = {"integrator": integrator, "constraints": constraints, "limits": False, "v": rng.normal(size=model.nv)}
+    many, single, plain = Simulator(model, **keywords), Simulator(model, **keywords), one_by_one(model, **keywords)
+    for each in (many, single):
+        monkeypatch.setattr(each, "_step", None)    # would fail
+    body = model.body_names[-1]
+    for n in (20, 15):
+        efforts = rng.normal(size=(n, model.nv))
+        wrenches = {body: rng.standard_normal(6)} if rubs else None
+        many.step(efforts, n, wrenches)
+        for k in range(n):
+            for each in (single, plain):
+                each.step(efforts[k], 1, wrenches)
+        assert np.array_equal(many.q, single.q) and np.array_equal(many.v, single.v)
+        scale = 1.0 + np.abs(plain.v).max()
+        np.testing.assert_allclose(many.q, plain.q, rtol=0, atol=1e-10 * scale)
+        np.testing.assert_allclose(many.v, plain.v, rtol=0, atol=1e-10 * scale)
+        np.testing.assert_allclose(many.multipliers, plain.multipliers, rtol=1e-6, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_a_mechanism_at_its_stops(integrator):
+    """What a stop holds, all joints of the loop know of, compiled or not."""
+    model = rbd.sample("five_bar")
+    constraints = rbd.sample_constraints("five_bar", model)
+    joints = [dataclasses.replace(joint, lower=-0.3, upper=0.2) for joint in model.description.joints]
+    model = rbd.RobotModel.from_description(dataclasses.replace(model.description, joints=tuple(joints)))
+    many, plain = (each(model, integrator=integrator, constraints=constraints) for each in (Simulator, one_by_one))
+    for each in (many, plain):
+        each.step([5.0, 0.0, 0.0, 5.0, 0.0], 600)
+    assert (np.isclose(many.q, -0.3, rtol=0, atol=1e-3) | np.isclose(many.q, 0.2, rtol=0, atol=1e-3)).any(), many.q
+    np.testing.assert_allclose(many.q, plain.q, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(many.v, plain.v, rtol=0, atol=1e-8)
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("integrator", ["variational", "rk4"])
 def test_steps_with_contacts(integrator, seed):
@@ -152,6 +206,19 @@ def test_steps_with_contacts(integrator, seed):
         for one, other in zip(many.contacts, plain.contacts, strict=True):
             assert one.state == other.state
             np.testing.assert_allclose(one.force, other.force, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("integrator", ["variational", "rk4"])
+def test_compiled_steps_take_over_what_bounces(integrator, monkeypatch):
+    impacts = 0
+    for seed in range(8):
+        model, contacts, q, v = scene(seed)
+        simulator = Simulator(model, contacts=contacts, q=q, v=v, step=2e-3, integrator=integrator)
+        monkeypatch.setattr(simulator, "_step", None)    # would fail
+        for _ in range(300):
+            simulator.step()
+            impacts += any(contact.impulse.any() for contact in simulator.contacts)
+    assert impacts > 30
 
 
 @pytest.mark.parametrize("speed", [0.0, 1.0])

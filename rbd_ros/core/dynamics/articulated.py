@@ -55,17 +55,27 @@ def articulated_states(B, q, v, tau, prescribed, wrench, states, W, out, effort)
     """
     nq = size_q(B)
     nv = size_v(B)
-    shared = B[SHARED] > 0.0
-    H = np.empty(nv * (nv + 1) if shared else 0)
+    H = np.empty(shared_size(B))
     for s in range(states):
-        wrenches = (wrench, 6 * node_count(B) * s)
-        if shared:
-            singular = shared_recursion(B, q, s * nq, v, tau, s * nv, prescribed, wrenches, W, H, out, effort)
-        else:
-            singular = articulated_recursion(B, q, s * nq, v, tau, s * nv, prescribed, wrenches, W, out, effort)
+        singular = tree_recursion(B, q, s * nq, v, tau, s * nv, prescribed, (wrench, 6 * node_count(B) * s), W, H, out,
+                                  effort)
         if singular != 0:
             return singular
     return 0
+
+
+@kernel
+def shared_size(B):
+    """Size of the workspace H of `tree_recursion`."""
+    return size_v(B) * (size_v(B) + 1) if B[SHARED] > 0.0 else 0
+
+
+@kernel
+def tree_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, H, out, effort):
+    """`articulated_recursion`, or with mimic joints `shared_recursion`, which returns INDEFINITE."""
+    if B[SHARED] > 0.0:
+        return shared_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, H, out, effort)
+    return articulated_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, out, effort)
 
 
 @kernel

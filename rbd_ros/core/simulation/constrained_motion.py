@@ -16,11 +16,17 @@ SHARE = 1e-9    # relative compliance by which rigidly connected joints share an
 
 
 class ConstrainedMotion:
-    """Constraints of a simulated model; `multipliers` (m,) are those of the last acceleration."""
+    """Constraints of a simulated model, and `bound` to it; `multipliers` (m,) are those of the last acceleration."""
 
     def __init__(self, model: RobotModel, constraints: ConstraintSet) -> None:
         self.model, self.constraints = model, constraints
-        self.multipliers = np.zeros(constraints.bound(model).size)
+        self.bound = constraints.bound(model)
+        self.multipliers = np.zeros(self.bound.size)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether kernels evaluate all rows."""
+        return self.bound.size > 0 and not (self.bound.is_given or self.model.mimics)
 
     def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any) -> Array:
         """Accelerations (nv,) under the constraints."""

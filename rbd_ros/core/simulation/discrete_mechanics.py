@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..actuation.spring_kernels import add_spring_efforts, spring_stiffness
 from ..compiled.assign import assign, assign_rows
 from ..compiled.entry import entry
 from ..compiled.kernel import kernel, routine
@@ -29,13 +30,15 @@ from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from ..model.block import ZERO, node_count, put, size_v, vector
 from .impulses import boxed
 from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
-from .linear_equations import inverted, solve_symmetric, solved_for, symmetric_inverse, times
+from .linear_equations import factor, inverted, solve_symmetric, solved_for, substitute, symmetric_inverse, times
 from .lagrangian import half_step, lagrangian, mean_momentum, turn_axes
 from .pd_law import command
 
 ITERATIONS = 60      # largest number of iterations per step; typically six
 CLOSE = 1e-9         # relative change below which a stalled iteration has converged to rounding
 CLOSE_IF_CLOSED = 1e-6    # likewise with constraints, whose impulses may be nearly dependent
+SPRING_TURNS = 20    # linearisations of springs in one step
+FITTING = 1e-12      # relative tolerance of their efforts
 STEP_ROWS = 10 + BOX_ROWS    # workspace of `variational_step`
 
 
@@ -266,27 +269,92 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
 
 
 @routine
-def variational_step(B, q, v, p, frame, known, effort, wrench, damping, gravity, joints, h, space):
-    """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
-    not finite. Arguments as of `variational_steps`; space: arrays (4, n, n), (n, n), (STEP_ROWS, n), (2, nq), (2, 9).
+def linearise(B, springs, q, v, h, H, offset, K, D):
+    """Of springs at this `offset` of half a step of h (s) from q, to which velocities v lead: stiffness K (n, n), and
+    added to D (n, n) the damping of stiff ones, `½ h K h²(4 M + h² K)⁻¹ K` (`variational`). H (n, n): space.
     """
-    given, H, rows, ends, frames = space
+    n = v.shape[0]
+    A, x, middle = np.empty(n * n), np.empty(n), q.copy()
+    for i in range(n):
+        offset[i] = 0.5 * h * v[i]
+        middle[i] += offset[i]
+    spring_stiffness(springs, middle, K)
+    mass_of(B, q, np.empty(MASS_SIZE * node_count(B)), H)
+    for i in range(n):
+        for k in range(n):
+            A[n * i + k] = 4.0 * H[i, k] + h * h * K[i, k]
+    factor(A, n)
+    for k in range(n):
+        for i in range(n):
+            x[i] = h * h * K[i, k]
+        substitute(A, n, x)
+        for i in range(n):
+            y = 0.0
+            for j in range(n):
+                y += 0.25 * h * K[i, j] * x[j]
+            D[i, k] += y
+            D[k, i] += y
+
+
+@routine
+def loaded(springs, q, offset, effort, load):
+    """load (n,): this effort and those of springs at q + offset."""
+    x = np.empty(effort.shape[0])
+    for i in range(x.shape[0]):
+        x[i] = q[i] + offset[i]
+        load[i] = effort[i]
+    add_spring_efforts(springs, x, load)
+
+
+@routine
+def relax(springs, q, xi, h, effort, K, load, offset):
+    """Move the offset of springs to where a step of h (s) with velocity xi has them; whether the efforts there, `load`
+    in return, are those of the linear springs of that step.
+    """
+    n = xi.shape[0]
+    old, moved, gap, largest = load.copy(), np.empty(n), 0.0, 0.0
+    for i in range(n):
+        moved[i] = 0.5 * h * xi[i] - offset[i]
+        offset[i] += moved[i]
+    loaded(springs, q, offset, effort, load)
+    for i in range(n):
+        x = load[i] - old[i]
+        for k in range(n):
+            x += K[i, k] * moved[k]
+        gap, largest = max(gap, abs(x)), max(largest, abs(old[i]))
+    return gap <= FITTING * (1.0 + largest)
+
+
+@routine
+def variational_step(B, q, v, p, frame, known, effort, wrench, springs, damping, gravity, joints, h, space):
+    """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
+    not finite. Arguments as of `variational_steps`; space: arrays (4, n, n), (n, n), (STEP_ROWS, n), (2, nq), (2, 9),
+    twice (n, n), or without springs (0, 0) and the shape of damping.
+    """
+    given, H, rows, ends, frames, K, D = space
     none = H[:0, :0]
     out, loads, boxes, v1, guess, start = rows[:4], rows[4:7], rows[10:], rows[7], rows[8], rows[9]
     centre, end = frames[0][:frame.shape[0]], frames[1][:frame.shape[0]]
+    D[:] = 0.0
+    assign_rows(D, damping)
+    assign(loads[1], effort)
+    if springs.shape[0] > 0:
+        linearise(B, springs, q, v, h, H, loads[2], K, D)
+        loaded(springs, q, loads[2], effort, loads[1])
     assign(start, p)
     assign(centre, frame)
-    prepare(B, q, v, h, damping, none, start, guess, given, centre, known)
+    prepare(B, q, v, h, D, K, start, guess, given, centre, known)
     bounded = friction_boxes(joints, v, effort, 0.5 * h, boxes)
     assign(ends[0], q)
     assign(loads[0], start)
-    assign(loads[1], effort)
     while True:    # repeat with added boxes until no further limit is exceeded
         assign(ends[1], q)
         assign(out[0], guess)
-        if not solve(B, ends, h, loads, wrench, damping, none, given, none, boxes if bounded else boxes[:0], out,
-                     centre):
-            return False
+        for _ in range(SPRING_TURNS):
+            if not solve(B, ends, h, loads, wrench, D, K, given, none, boxes if bounded else boxes[:0], out, centre):
+                return False
+            if springs.shape[0] == 0 or relax(springs, q, out[0], h, effort, K, loads[1], loads[2]):
+                break
         if limit_boxes(joints, ends[1], out[0], boxes) != 0:
             bounded = True
             continue
@@ -308,27 +376,31 @@ def variational_step(B, q, v, p, frame, known, effort, wrench, damping, gravity,
 
 
 @routine
-def variational(B, q, v, p, frame, known, efforts, law, wrench, damping, gravity, joints, h, first, last):
+def variational(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, h, first, last):
     """Advance q, v in place by variational steps `first` … `last` − 1 of h (s); returns the step before which it stops,
     as it has no solution or is not finite, or `last`.
 
-    p (nv,), frame, known, damping (nv, nv) or (0, 0): as in `prepare`. efforts, law: as of `command`. wrench: in node
-    frames, or empty. gravity: that of a frame at the centre of mass. joints (ROWS, nv): see `joint_data`.
+    p (nv,), frame, known: as in `prepare`. efforts, law: as of `command`. loads: wrenches in node frames, or empty;
+    table of springs; damping (nv, nv), that of springs included, or (0, 0). gravity: that of a frame at the centre of
+    mass. joints (ROWS, nv): see `joint_data`.
     """
+    wrench, springs, damping = loads
     n = size_v(B)
-    space = np.empty((4, n, n)), np.empty((n, n)), np.zeros((STEP_ROWS, n)), np.empty((2, q.shape[0])), np.empty((2, 9))
+    size = n if springs.shape[0] > 0 else 0
+    space = (np.empty((4, n, n)), np.empty((n, n)), np.zeros((STEP_ROWS, n)), np.empty((2, q.shape[0])),
+             np.empty((2, 9)), np.empty((size, size)), np.empty((n, n) if size > 0 else damping.shape))
     effort = np.empty(n)
     for s in range(first, last):
         command(B, q, v, efforts, law, s, effort)
-        if not variational_step(B, q, v, p, frame, known or s > first, effort, wrench, damping, gravity, joints, h,
-                                space):
+        if not variational_step(B, q, v, p, frame, known or s > first, effort, wrench, springs, damping, gravity,
+                                joints, h, space):
             return s
     return last
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, :, ::1], "
-       "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64, int64)", nogil=True)
-def variational_steps(B, q, v, p, frame, known, efforts, wrench, damping, gravity, joints, h, steps):
+       "float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[:, ::1], float64, int64)", nogil=True)
+def variational_steps(B, q, v, p, frame, known, efforts, wrench, springs, damping, gravity, joints, h, steps):
     """At most `steps` steps of `variational` without a law; returns the number made."""
     law = (joints[:0], joints[:0], 1, joints[:0])
-    return variational(B, q, v, p, frame, known, efforts, law, wrench, damping, gravity, joints, h, 0, steps)
+    return variational(B, q, v, p, frame, known, efforts, law, (wrench, springs, damping), gravity, joints, h, 0, steps)

@@ -29,7 +29,7 @@ def motions(method, B, q, v, efforts, gains, reference, period, last, wrench, da
     efforts … period: as in `Commands`; last (N, delay + 1, nv): efforts of the law before the first step. frame: as of
     `variational`, for its size; other arguments as of `semi_implicit` and `variational`.
     """
-    n = size_v(B)
+    n, loads = size_v(B), (wrench, joints[:0], joints[:0])    # without springs
     for i in range(begin, end):
         law = gains, reference[min(i, reference.shape[0] - 1)], period, last[i]
         effort = efforts[min(i, efforts.shape[0] - 1)]
@@ -42,12 +42,12 @@ def motions(method, B, q, v, efforts, gains, reference, period, last, wrench, da
             assign(u, v[i, k - 1])
             first = every * (k - 1)
             if method == SEMI_IMPLICIT:
-                done = semi_implicit(B, x, u, effort, law, wrench, joints, h, first, first + every)
+                done = semi_implicit(B, x, u, effort, law, loads, joints, h, first, first + every)
             elif method == RK4:
-                done = rk4(B, x, u, effort, law, wrench, joints, h, first, first + every)
+                done = rk4(B, x, u, effort, law, loads, joints, h, first, first + every)
             else:
-                done = variational(B, x, u, p, center, k > 1, effort, law, wrench, damping, gravity, joints, h, first,
-                                   first + every)
+                done = variational(B, x, u, p, center, k > 1, effort, law, (wrench, joints[:0], damping), gravity,
+                                   joints, h, first, first + every)
             made[i] = done == first + every
 
 
@@ -90,7 +90,7 @@ def motions_in_lanes(code, B, q, v, efforts, gains, reference, period, last, joi
     `scratch`: of `compute_range`); `semi_implicit` makes the steps that `step_in_lanes` leaves.
     """
     n, nq = v.shape[2], q.shape[2]
-    given = efforts, gains, reference, period, last
+    given, loads = (efforts, gains, reference, period, last), (q[0, 0, :0], joints[:0], joints[:0])
     positions, rates, good = np.empty((LANES, nq)), np.empty((LANES, n)), np.empty(LANES)
     space = (np.empty((LANES, n)), np.empty((LANES, n)), good, np.empty((LANES, 0)), np.empty(nq), np.empty(n),
              np.empty(n), np.zeros((BOX_ROWS, n)))
@@ -106,7 +106,7 @@ def motions_in_lanes(code, B, q, v, efforts, gains, reference, period, last, joi
                     if good[r] == 0.0 and made[i]:
                         law = gains, reference[min(i, reference.shape[0] - 1)], period, last[i]
                         made[i] = semi_implicit(B, positions[r], rates[r], efforts[min(i, efforts.shape[0] - 1)], law,
-                                                q[0, 0, :0], joints, h, s, s + 1) == s + 1
+                                                loads, joints, h, s, s + 1) == s + 1
             if (s + 1) % every == 0:
                 for r in range(count):
                     assign(q[start + r, (s + 1) // every], positions[r])

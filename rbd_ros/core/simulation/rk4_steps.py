@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..actuation.spring_kernels import add_spring_efforts
 from ..compiled.assign import assign
 from ..compiled.entry import entry
 from ..compiled.kernel import kernel, routine, sweep
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
-from ..dynamics.articulated import articulated_recursion
+from ..dynamics.articulated import shared_size, tree_recursion
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..model.block import node_count
@@ -33,22 +34,34 @@ VELOCITY, EFFORT, PLACE, EXCESS_ROWS = range(4)    # of the excess (EXCESS_ROWS,
 DONE, ENDLESS, LEFT = range(3)    # of a step: made; its events have no end; a limit exceeded, singular or not finite
 
 
-@sweep
-def mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken):
-    """Accelerations a (nv,) in a mode under smooth efforts; returns as `articulated_recursion`.
+@kernel
+def tree_size(B):
+    """Size of the workspace of `mode_accelerations`."""
+    return ARTICULATED_SIZE * node_count(B) + shared_size(B)
 
-    tau (nv,): efforts with damping and friction of what slides; taken (nv,): those that also hold what is held.
+
+@sweep
+def mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, W, a, taken):
+    """Accelerations a (nv,) in a mode under smooth efforts; returns as `tree_recursion`. W: of `tree_size`.
+
+    loads: wrenches in node frames, or empty; table of springs, and their damping (nv, nv), or (0, 0). tau (nv,):
+    efforts with those of springs, damping and friction of what slides; taken (nv,): those that also hold what is held.
     """
+    wrench, springs, resistance = loads
     any_held = False
     for i in range(v.shape[0]):
         tau[i] = effort[i] - joints[DAMPING, i] * v[i]
+        for k in range(resistance.shape[0]):
+            tau[i] -= resistance[i, k] * v[k]
+    add_spring_efforts(springs, q, tau)
+    for i in range(v.shape[0]):
         if mode[SIGN, i] != 0.0:
             low, high = friction_range(joints, i, v[i], tau[i])
             tau[i] += low if mode[SIGN, i] > 0.0 else high
         a[i] = 0.0
         any_held |= held[i]
     mask = held if any_held else held[:0]
-    return articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (wrench, 0), W, a, taken)
+    return tree_recursion(B, q, 0, v, tau, 0, (mask, a), (wrench, 0), W, W[ARTICULATED_SIZE * node_count(B):], a, taken)
 
 
 @sweep
@@ -88,7 +101,7 @@ def rk4_end(B, q, s, u, a, dv, q2, q1, v1):
 
 
 @routine
-def attempt(B, q, v, x, part, h, efforts, joints, mode, held, wrench, W, q1, v1, excess):
+def attempt(B, q, v, x, part, h, efforts, joints, mode, held, loads, W, q1, v1, excess):
     """q1, v1: the state after the part `part` of a step of h (s), from x on, with its excess; returns the largest, NaN
     where the mass matrix is singular.
     """
@@ -100,10 +113,10 @@ def attempt(B, q, v, x, part, h, efforts, joints, mode, held, wrench, W, q1, v1,
         if k > 0:
             rk4_place(B, q, k, part * h, u, a, dv, q2, place)
         effort_at(efforts, x + 0.5 * part * ((k + 1) // 2), effort)
-        if mode_accelerations(B, place, u[k], effort, joints, mode, held, wrench, tau, W, a[k], taken) != 0:
+        if mode_accelerations(B, place, u[k], effort, joints, mode, held, loads, tau, W, a[k], taken) != 0:
             return np.nan
     rk4_end(B, q, part * h, u, a, dv, q2, q1, v1)
-    return largest_excess(B, q1, v1, effort, joints, mode, held, wrench, tau, W, a[0], taken, excess)
+    return largest_excess(B, q1, v1, effort, joints, mode, held, loads, tau, W, a[0], taken, excess)
 
 
 @kernel
@@ -114,7 +127,7 @@ def held_range(joints, i, effort, mode):
 
 
 @sweep
-def largest_excess(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken, excess):
+def largest_excess(B, q, v, effort, joints, mode, held, loads, tau, W, a, taken, excess):
     """The excess of a state, positive where the mode is no longer valid: a velocity changed its sign, the effort that
     holds a coordinate left its range, a position is beyond a stop; returns the largest.
     """
@@ -123,7 +136,7 @@ def largest_excess(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken
     for i in range(n):
         any_held |= held[i]
     if any_held:
-        mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken)
+        mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, W, a, taken)
         most, least = 0.0, 0.0
         for i in range(n):
             taken[i] -= tau[i]
@@ -175,7 +188,7 @@ def stop(B, q, v, joints):
 
 
 @routine
-def choose_mode(B, q, v, effort, joints, released, wrench, W, mode, held):
+def choose_mode(B, q, v, effort, joints, released, loads, W, mode, held):
     """mode, held: at a state under smooth efforts. released (nv,): directions in which coordinates break away, 0: none.
     """
     n = v.shape[0]
@@ -193,7 +206,7 @@ def choose_mode(B, q, v, effort, joints, released, wrench, W, mode, held):
     if not resting:
         return
     rows = np.empty((3, n))
-    mode_accelerations(B, q, v, effort, joints, mode, held, wrench, rows[0], W, rows[1], rows[2])
+    mode_accelerations(B, q, v, effort, joints, mode, held, loads, rows[0], W, rows[1], rows[2])
     a = rows[1]
     pushed(B, q, a, mode[LEAST], mode[MOST])
     for i in range(n):
@@ -205,7 +218,7 @@ def choose_mode(B, q, v, effort, joints, released, wrench, W, mode, held):
 
 
 @routine
-def step_over_events(B, q, v, h, efforts, joints, wrench, W, end_q, end_v, mode, held):
+def step_over_events(B, q, v, h, efforts, joints, loads, W, end_q, end_v, mode, held):
     """Advance q, v in place by a step of h (s); returns DONE, ENDLESS or LEFT. efforts (k, nv): see `effort_at`; end_q,
     end_v, mode, held: space.
     """
@@ -217,8 +230,8 @@ def step_over_events(B, q, v, h, efforts, joints, wrench, W, end_q, end_v, mode,
     for _ in range(2 * n + 6):
         stop(B, q, v, joints)
         effort_at(efforts, x, effort)
-        choose_mode(B, q, v, effort, joints, released, wrench, W, mode, held)
-        largest = attempt(B, q, v, x, 1.0 - x, h, efforts, joints, mode, held, wrench, W, end_q, end_v, last)
+        choose_mode(B, q, v, effort, joints, released, loads, W, mode, held)
+        largest = attempt(B, q, v, x, 1.0 - x, h, efforts, joints, mode, held, loads, W, end_q, end_v, last)
         if not largest > 0.0:
             if not largest <= 0.0:
                 return LEFT
@@ -231,7 +244,7 @@ def step_over_events(B, q, v, h, efforts, joints, wrench, W, end_q, end_v, mode,
             length = next_trial(search, TRIALS, BISECT, 0.0)
             if length == 0.0:
                 break
-            largest = attempt(B, q, v, x, length, h, efforts, joints, mode, held, wrench, W, new_q, new_v, excess)
+            largest = attempt(B, q, v, x, length, h, efforts, joints, mode, held, loads, W, new_q, new_v, excess)
             if not largest < np.inf:
                 return LEFT
             if judge(search, largest):
@@ -244,7 +257,7 @@ def step_over_events(B, q, v, h, efforts, joints, wrench, W, end_q, end_v, mode,
         assign(v, end_v)
         x += part
         effort_at(efforts, x, effort)
-        pass_event(B, q, v, effort, joints, mode, held, wrench, W, last, released)
+        pass_event(B, q, v, effort, joints, mode, held, loads, W, last, released)
         close += part < CLOSE
         if close > 1:
             return ENDLESS
@@ -255,7 +268,7 @@ def step_over_events(B, q, v, h, efforts, joints, wrench, W, end_q, end_v, mode,
 
 
 @routine
-def pass_event(B, q, v, effort, joints, mode, held, wrench, W, excess, released):
+def pass_event(B, q, v, effort, joints, mode, held, loads, W, excess, released):
     """q, v exactly at the events with positive excess; released (nv,): directions in which held coordinates break away.
     """
     n = v.shape[0]
@@ -267,7 +280,7 @@ def pass_event(B, q, v, effort, joints, mode, held, wrench, W, excess, released)
             q[k] = min(max(q[k], joints[LOWER, i]), joints[UPPER, i])
     rows = np.empty((3, n))
     tau, a, taken = rows[0], rows[1], rows[2]
-    mode_accelerations(B, q, v, effort, joints, mode, held, wrench, tau, W, a, taken)
+    mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, W, a, taken)
     for i in range(n):
         released[i] = 0.0
         if excess[EFFORT, i] > 0.0:
@@ -275,12 +288,12 @@ def pass_event(B, q, v, effort, joints, mode, held, wrench, W, excess, released)
 
 
 @routine
-def rk4(B, q, v, efforts, law, wrench, joints, h, first, last):
+def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
     """Advance q, v in place by steps `first` … `last` − 1; returns the step before which it stops, or −1 − this where
-    events have no end, or `last`. B: of the model; other arguments as of `semi_implicit`; without a law as many efforts
-    of each step as `effort_at` takes.
+    events have no end, or `last`. B: of the model; loads: as of `mode_accelerations`; other arguments as of
+    `semi_implicit`; without a law as many efforts of each step as `effort_at` takes.
     """
-    W = np.empty(ARTICULATED_SIZE * node_count(B))
+    W = np.empty(tree_size(B))
     q1, v1, end_q, end_v = q.copy(), v.copy(), q.copy(), v.copy()
     mode, held = np.empty((MODE_ROWS, v.shape[0])), np.zeros(v.shape[0], np.bool_)
     constant = np.empty((1, v.shape[0]))
@@ -291,7 +304,7 @@ def rk4(B, q, v, efforts, law, wrench, joints, h, first, last):
         if law[0].shape[0] > 0:
             command(B, q, v, efforts, law, s, constant[0])
             effort = constant
-        outcome = step_over_events(B, q1, v1, h, effort, joints, wrench, W, end_q, end_v, mode, held)
+        outcome = step_over_events(B, q1, v1, h, effort, joints, loads, W, end_q, end_v, mode, held)
         if outcome == ENDLESS:
             return -1 - s
         if outcome == LEFT or any_fast(joints, v1) or not finite(q1, v1):
@@ -301,10 +314,11 @@ def rk4(B, q, v, efforts, law, wrench, joints, h, first, last):
     return last
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
-       "int64)", nogil=True)
-def rk4_steps(B, q, v, efforts, wrench, joints, h, steps):
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], "
+       "float64[:, ::1], float64[:, ::1], float64, int64)", nogil=True)
+def rk4_steps(B, q, v, efforts, wrench, springs, resistance, joints, h, steps):
     """At most `steps` steps of `rk4` without a law; returns the number made, or −1 − that number before a step whose
     events have no end.
     """
-    return rk4(B, q, v, efforts, (joints[:0], joints[:0], 1, joints[:0]), wrench, joints, h, 0, steps)
+    law, loads = (joints[:0], joints[:0], 1, joints[:0]), (wrench, springs, resistance)
+    return rk4(B, q, v, efforts, law, loads, joints, h, 0, steps)

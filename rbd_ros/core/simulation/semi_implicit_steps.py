@@ -3,18 +3,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..actuation.spring_kernels import add_spring_efforts, spring_stiffness
 from ..compiled.assign import assign
 from ..compiled.entry import entry
 from ..compiled.kernel import routine, sweep
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
-from ..dynamics.articulated import articulated_recursion
+from ..dynamics.articulated import shared_size, tree_recursion
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..model.block import node_count, size_v
 from ..model.configuration import integrate_state
 from .impulses import boxed
 from .joint_data import BOX_ROWS, DAMPING, finite, friction_boxes, limit_boxes
-from .linear_equations import inverse_of_symmetric
+from .linear_equations import inverse_of_symmetric, solve_symmetric
 from .pd_law import command
 
 
@@ -31,33 +32,59 @@ def moved(B, q, v, h, dv, out):
 
 
 @routine
-def semi_implicit(B, q, v, efforts, law, wrench, joints, h, first, last):
+def implicit(springs, resistance, q, v, h, K, M, factors, b, a):
+    """a (nv,), in: accelerations under springs that are constant in a step of h (s); out: under these springs at its
+    end. M (nv·nv) becomes the inertia with that of the springs; K (nv, nv), factors (nv·nv), b (nv,): space.
+    """
+    n = v.shape[0]
+    spring_stiffness(springs, q, K)
+    for i in range(n):
+        b[i] = 0.0
+        for k in range(n):
+            b[i] += M[n * i + k] * a[k] - h * K[i, k] * v[k]
+            M[n * i + k] += h * h * K[i, k] + (h * resistance[i, k] if resistance.shape[0] > 0 else 0.0)
+    assign(factors, M)
+    assign(a, b)
+    solve_symmetric(factors, n, a)
+
+
+@routine
+def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
     """Advance q, v in place by steps `first` … `last` − 1 of h (s); returns the step before which it stops, as its
     mass matrix is singular or its result is not finite, or `last`.
 
     B: of the model with additional armature h·damping, which makes damping implicit. efforts, law: as of `command`.
-    wrench: in node frames, or empty. joints (ROWS, nv): see `joint_data`.
+    loads: wrenches in node frames, or empty; table of springs, and their damping (nv, nv), or (0, 0). joints (ROWS,
+    nv): see `joint_data`.
     """
+    wrench, springs, resistance = loads
     n = size_v(B)
-    W = np.empty(ARTICULATED_SIZE * node_count(B))
+    W, H = np.empty(ARTICULATED_SIZE * node_count(B)), np.empty(shared_size(B))
     mass_work = np.empty(MASS_SIZE * node_count(B))
     q1, v1, a, tau, dv, free, p = q.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy()
     M, inverse = np.zeros(n * n), np.zeros(n * n)
-    boxes = np.zeros((BOX_ROWS, n))
+    boxes, K = np.zeros((BOX_ROWS, n)), np.empty((n, n) if springs.shape[0] > 0 else (0, 0))
     for s in range(first, last):
         command(B, q, v, efforts, law, s, tau)
         bounded, inverted = friction_boxes(joints, v, tau, h, boxes), False
         for i in range(n):
             tau[i] -= joints[DAMPING, i] * v[i]
-        if articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (wrench, 0), W, a, a) != 0:
+            for k in range(resistance.shape[0]):
+                tau[i] -= resistance[i, k] * v[k]
+        add_spring_efforts(springs, q, tau)
+        if tree_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (wrench, 0), W, H, a, a) != 0:
             return s
+        if springs.shape[0] > 0:
+            mass_matrix_recursion(B, q, 0, mass_work, M, 0)
+            implicit(springs, resistance, q, v, h, K, M, inverse, free, a)
         for i in range(n):
             free[i] = v[i] + h * a[i]
         while True:    # repeat with added boxes until no further limit is exceeded
             assign(v1, free)
             if bounded:
                 if not inverted:
-                    mass_matrix_recursion(B, q, 0, mass_work, M, 0)
+                    if springs.shape[0] == 0:
+                        mass_matrix_recursion(B, q, 0, mass_work, M, 0)
                     inverse_of_symmetric(M, n, inverse)
                     inverted = True
                 boxed(inverse, boxes, v1, p)
@@ -72,8 +99,9 @@ def semi_implicit(B, q, v, efforts, law, wrench, joints, h, first, last):
     return last
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, "
-       "int64)", nogil=True)
-def semi_implicit_steps(B, q, v, efforts, wrench, joints, h, steps):
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], "
+       "float64[:, ::1], float64[:, ::1], float64, int64)", nogil=True)
+def semi_implicit_steps(B, q, v, efforts, wrench, springs, resistance, joints, h, steps):
     """At most `steps` steps of `semi_implicit` without a law; returns the number made."""
-    return semi_implicit(B, q, v, efforts, (joints[:0], joints[:0], 1, joints[:0]), wrench, joints, h, 0, steps)
+    law, loads = (joints[:0], joints[:0], 1, joints[:0]), (wrench, springs, resistance)
+    return semi_implicit(B, q, v, efforts, law, loads, joints, h, 0, steps)

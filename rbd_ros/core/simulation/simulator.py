@@ -32,7 +32,7 @@ from .integrators import INTEGRATORS, NAMES, NODES, SAMPLES, move, semi_implicit
 from .joint_data import BRAKES
 from .modes import Modes
 from .springs import ArmSprings
-from .step_calls import ContactSteps, ManySteps
+from .step_calls import ContactSteps, LoopSteps, ManySteps
 from .variational import Unsolved, Variational
 
 Effort = ArrayLike | Callable[[float], ArrayLike]
@@ -85,13 +85,13 @@ class Simulator(Checks):
             raise RbdError("friction.viscous_asymmetry: a Simulator does not support it, expected 0")
         if np.any(self._law.asymmetry) or self._law.by_load:
             fitting(model, self._law)
-            if contacts or springs is not None or (integrator == "rk4" and model.mimics):
-                raise RbdError("friction.asymmetry, friction.load: a Simulator with contacts or springs, or with rk4 "
-                               "and mimic joints, supports neither of them, expected 0")
+            if contacts or springs is not None:
+                raise RbdError("friction.asymmetry, friction.load: a Simulator with contacts or springs supports "
+                               "neither of them, expected 0")
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
         self._joints = self._bounds.joints(model, self._law)
-        self._many: ManySteps | ContactSteps | None = None
+        self._many: ManySteps | ContactSteps | LoopSteps | None = None
         self.brakes = None
         soft, hard, self._is_soft = soft_and_hard(contacts)
         self._soft = CompliantMotion(model, soft, self.step_size) if soft else None
@@ -104,10 +104,11 @@ class Simulator(Checks):
         self._contacts = SimulatedContacts(
             model, hard, self._bounds, self._joints, self._level, self._constrained,
             self._variational) if hard else None
-        by_kernels = springs is None and self._soft is None and (self._variational is not None or not model.mimics)
-        if by_kernels and constraints is None and not contacts:
-            self._many = ManySteps(model, self._variational or integrator, self._joints, self.step_size)
-        elif by_kernels and self._contacts is not None and self._contacts.compiled:
+        if self._constrained is not None and self._constrained.compiled and springs is None and not contacts:
+            self._many = LoopSteps(self._constrained, self._variational or integrator, self._joints, self.step_size)
+        elif constraints is None and not contacts:
+            self._many = ManySteps(model, self._variational or integrator, self._joints, self.step_size, springs)
+        elif springs is None and self._soft is None and self._contacts is not None and self._contacts.compiled:
             self._many = ContactSteps(self._contacts, self.step_size)
         self._modes = Modes(model, self._level, self._bounds) if (
             integrator == "rk4" and constraints is None and not hard and self._many is None) else None

@@ -9,10 +9,20 @@ from numpy.typing import NDArray
 from ..actuation.actuation import Actuation, VariableDrive
 from ..dynamics.friction import Friction
 from ..errors import RbdError
-from ..actuation.spring_motion import variable_partials
+from ..actuation.spring_kernels import (
+    CONSTANTS, EXPONENTIAL, KIND, LINK, MOTOR, QUADRATIC, SECOND, SERIES, STIFFNESS_INPUT, spring_efforts_entry,
+    spring_stiffness_entry,
+)
+from ..actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from ..model.inertia import Array, Inertia
 from ..model.joints import JointSpec, is_length
 from ..model.robot_model import RobotModel
+
+KINDS: dict[type, tuple[int, tuple[str, ...]]] = {
+    StiffnessInput: (STIFFNESS_INPUT, ("offset", "gain", "hardening")),
+    AntagonisticQuadratic: (QUADRATIC, ("linear", "quadratic")),
+    AntagonisticExponential: (EXPONENTIAL, ("scale", "rate")),
+}
 
 
 class ArmSprings:
@@ -34,24 +44,29 @@ class ArmSprings:
         self._damped = bool(actuation.damped.size)
         self._first = self.motors[actuation.variable]
         self._second = self.motors[nv:]
+        self.table = self._table()
+
+    def _table(self) -> Array:
+        """Of all springs, as kernels take it (`spring_kernels`)."""
+        actuation = self.actuation
+        series, c = actuation.series, actuation.series_spring.coefficients
+        table = np.zeros((len(series) + actuation.variable.size, CONSTANTS + max(3, c.shape[-1])))
+        rows = table[:len(series)]
+        rows[:, KIND], rows[:, LINK], rows[:, MOTOR], rows[:, SECOND] = SERIES, series, self._series_motor, -1
+        rows[:, CONSTANTS:CONSTANTS + c.shape[-1]] = c
+        for joints, spring in actuation.groups:
+            rows = table[len(series):]
+            kind, names = KINDS[type(spring)]
+            rows[joints, KIND], rows[joints, LINK] = kind, actuation.variable[joints]
+            rows[joints, MOTOR], rows[joints, SECOND] = self._first[joints], self._second[joints]
+            for k, name in enumerate(names):
+                rows[joints, CONSTANTS + k] = getattr(spring, name)
+        return table
 
     def effort(self, x: Array, rate: Array | None) -> Array:
         """Efforts on all coordinates (nx,); without rates, those of damping are omitted."""
-        actuation = self.actuation
-        out = np.zeros(self.size)
-        if actuation.series.size:
-            s, m = actuation.series, self._series_motor
-            tau = actuation.series_spring.torque(x[m] - x[s])
-            if rate is not None and self._damped:
-                tau = tau + actuation.spring_damping * (rate[m] - rate[s])
-            out[s], out[m] = tau, -tau
-        for joints, spring in actuation.groups:
-            link, first, second = actuation.variable[joints], self._first[joints], self._second[joints]
-            theta, sigma = spring.from_motors(x[first], x[second])
-            phi = theta - x[link]
-            tau = spring.partials(phi, sigma).f
-            loads = spring.loads(tau, spring.reaction(phi, sigma))
-            out[link], out[first], out[second] = tau, -loads[0], -loads[1]
+        out = np.zeros(self.size) if rate is None or not self._damped else -self.damping @ rate
+        spring_efforts_entry(self.table, np.array(x), out)
         return out
 
     def energy(self, x: Array) -> float:
@@ -67,29 +82,8 @@ class ArmSprings:
 
     def stiffness(self, x: Array) -> Array:
         """∂²energy/∂x² (nx, nx) without negative directions, for implicit integration."""
-        actuation = self.actuation
-        out = np.zeros((self.size, self.size))
-        if actuation.series.size:
-            s, m = actuation.series, self._series_motor
-            _add_pairs(out, s, m, actuation.series_spring.stiffness(x[m] - x[s]))
-        if not actuation.groups:
-            return out
-        theta, sigma = np.empty((2, actuation.variable.size))
-        slope = np.empty_like(theta)
-        for joints, spring in actuation.groups:
-            theta[joints], sigma[joints] = spring.from_motors(x[self._first[joints]], x[self._second[joints]])
-            slope[joints] = spring.reaction_slope(theta[joints] - x[actuation.variable[joints]], sigma[joints])
-        P = variable_partials(actuation, theta - x[actuation.variable], sigma)
-        H = np.stack([np.stack([P.p, P.s], -1), np.stack([P.s, slope], -1)], -2)
-        values, vectors = np.linalg.eigh(H)
-        H = (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
-        for joints, spring in actuation.groups:
-            # (φ, σ) by (q, z₁, z₂)
-            J = (np.array([[-1.0, 0.5, 0.5], [0.0, 0.5, -0.5]]) if spring.antagonistic
-                 else np.array([[-1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
-            for i in joints:
-                c = [actuation.variable[i], self._first[i], self._second[i]]
-                out[np.ix_(c, c)] += J.T @ H[i] @ J
+        out = np.empty((self.size, self.size))
+        spring_stiffness_entry(self.table, np.array(x), out)
         return out
 
     def joint_stiffness(self, x: Array) -> Array:

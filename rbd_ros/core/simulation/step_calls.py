@@ -6,12 +6,15 @@ import numpy as np
 from ..dynamics.forward import forward_dynamics
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
+from .constrained_motion import ConstrainedMotion
 from .contact.simulated import SimulatedContacts
 from .discrete_mechanics import variational_steps
+from .loop_steps import RK4, SEMI_IMPLICIT, VARIATIONAL, loop_steps
 from .modes import PAUSE
 from .rk4_steps import rk4_steps
 from .semi_implicit_steps import semi_implicit_steps
-from .variational import Variational
+from .springs import ArmSprings
+from .variational import NONE, Variational
 
 
 class ContactSteps:
@@ -28,12 +31,38 @@ class ContactSteps:
         return self._contacts.many(q, v, self._h, efforts, wrench, steps)
 
 
+class LoopSteps:
+    """Steps of h (s) of a robot with constraints; method, joints: as of `ManySteps`."""
+
+    def __init__(self, constrained: ConstrainedMotion, method: str | Variational, joints: Array, h: float) -> None:
+        self._constrained, self._joints, self._h = constrained, joints, h
+        self._method = {"semi_implicit": SEMI_IMPLICIT, "rk4": RK4}.get(str(method), VARIATIONAL)
+        self._damping = method.damping if isinstance(method, Variational) else NONE
+
+    def forget(self) -> None:
+        """Reset after the state was set from outside: nothing is remembered here."""
+
+    def advance(self, q: Array, v: Array, efforts: Array, wrench: Array, steps: int) -> int:
+        """As `ManySteps.advance`."""
+        constrained, bound = self._constrained, self._constrained.bound
+        multipliers = constrained.multipliers.copy()
+        done = int(loop_steps.call(self._method, bound.model._block, bound.block, bound.holonomic, q, v, efforts,
+                                   wrench, self._damping, self._joints, self._h, steps, multipliers))
+        if done:
+            constrained.multipliers = multipliers
+        return done
+
+
 class ManySteps:
     """Steps of h (s) of one robot. method: `semi_implicit`, `rk4`, or a `Variational`, whose momentum is updated;
     joints: friction and limits (`joint_data`). stepped: the model; of `semi_implicit` with more armature, by h·damping.
+    springs: if any.
     """
 
-    def __init__(self, model: RobotModel, method: str | Variational, joints: Array, h: float) -> None:
+    def __init__(self, model: RobotModel, method: str | Variational, joints: Array, h: float,
+                 springs: ArmSprings | None = None) -> None:
+        self._springs = np.empty((0, 0)) if springs is None else springs.table
+        self._resistance = NONE if springs is None or not springs.damping.any() else springs.damping
         self.model, self.method, self.joints, self.h, self.stepped = model, method, joints, h, model
         self._regular = False    # whether the mass matrix was found regular, without the armature of damping
         if method == "semi_implicit" and model.damping.any():
@@ -52,8 +81,8 @@ class ManySteps:
         if isinstance(method, Variational):
             known, p, frame = method.begin()
             done = int(variational_steps.call(
-                method.block, q, v, p, frame, known, efforts, wrench, method.damping, method.gravity, joints, self.h,
-                steps))
+                method.block, q, v, p, frame, known, efforts, wrench, self._springs, method.damping, method.gravity,
+                joints, self.h, steps))
             if done:
                 method.momentum = p, frame
             return done
@@ -64,7 +93,8 @@ class ManySteps:
             forward_dynamics(self.model, q, v, np.zeros_like(v))    # raises if singular
             self._regular = True
         kernel = rk4_steps if method == "rk4" else semi_implicit_steps
-        done = int(kernel.call(self.stepped._block, q, v, efforts, wrench, joints, self.h, steps))
+        done = int(kernel.call(self.stepped._block, q, v, efforts, wrench, self._springs, self._resistance, joints,
+                               self.h, steps))
         if done < 0:
             done = -1 - done
             self._pause = PAUSE + (done > 0)    # with the step that failed, unless it is made now

@@ -26,12 +26,11 @@ from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches
 from .bounds import Boxes
 from .constrained_motion import ConstrainedMotion
-from .discrete_mechanics import finish_entry, prepare_entry, solve_entry
+from .discrete_mechanics import FITTING, SPRING_TURNS, finish_entry, prepare_entry, solve_entry
 from .joint_data import BREAKAWAY, LOAD
 from .springs import ArmSprings
 
 HALVINGS = 8        # largest number of halvings of a step without convergence, at absurd speeds
-SPRING_TURNS = 20   # linearisations of springs in one step
 NONE = np.empty((0, 0))
 
 
@@ -133,7 +132,7 @@ class Variational:
                 moved = 0.5 * h * xi - offset
                 gap = springs.effort(q + offset + moved, None) - springs.effort(q + offset, None) + stiffness @ moved
                 offset = offset + moved
-                if np.abs(gap).max() <= 1e-12 * (1.0 + np.abs(loads[1]).max()):
+                if np.abs(gap).max() <= FITTING * (1.0 + np.abs(loads[1]).max()):
                     break
             if boxes.add(q1, xi):
                 continue

@@ -20,6 +20,7 @@ TOLERANCE = 1e-12     # of the largest |f|
 ACCEPTED = 1e-9       # accepted |f| when Newton's method no longer reduces it: rounding
 ITERATIONS = 100
 LONGEST = 0.5         # largest step (rad, m)
+HALVINGS = 12         # of a step that does not reduce |f|
 
 
 class Projected(NamedTuple):
@@ -65,7 +66,7 @@ def _positions(model: RobotModel, constraints: ConstraintSet, q: Array) -> tuple
         A = rows.jacobian[holonomic]
         step = -A.T @ least_norm(A, rows.value[holonomic])
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
-        for _ in range(12):
+        for _ in range(HALVINGS):
             new_q = model.integrate(q, step)
             new = evaluate(model, constraints, new_q, model._zeros, model._zeros, 1)
             new_size = _norm(new.value)

@@ -1,4 +1,4 @@
-"""Kernel of time stepping with contacts: many steps in which nothing closes that was open (`stepping` has the method).
+"""Kernel of time stepping with contacts: many steps, with their impacts (`stepping` has the method).
 
 Contacts are followed by stops. A row of `R` (3 n, width + 2) is that of `contact_rows`, with the entries of
 `sparse_rows`: rates of the gap and along x and y, then their bias, and the gap.
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiled.assign import assign
+from ...compiled.assign import assign, assign_rows
 from ...compiled.entry import entry
-from ...compiled.kernel import routine
+from ...compiled.kernel import routine, sweep
 from ...dynamics.constrained.rows import Motion, in_world
 from ...dynamics.contact.contact_rows import contact_record_rows
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
@@ -19,13 +19,14 @@ from ...lie.spatial import add, rotate, rotate_back, sub
 from ...model.block import all_finite, integer, matrix, node_count, size_v, vector
 from ...model.surfaces.contact_block import ITEMS, RECORD, START
 from ..discrete_mechanics import STEP_ROWS, variational_step
-from ..joint_data import dry_friction, finite
+from ..first_event import END, FINEST, SEARCH, judge, next_trial, open_search
+from ..joint_data import dry_friction, effort_at, finite
 from ..linear_equations import inverse_of_symmetric
 from ..semi_implicit_steps import moved
-from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, solve_cones
+from .cones import BOX, LEVEL, OF, ROLE
+from .impacts import strike
 from .sparse_rows import (
-    ahead_of, all_coordinates, alone, hold, product, rate, rate_of, responses, soft_of, soften, steps_of_rows, stick,
-    supports,
+    all_coordinates, alone, gather, hold, rate, scatter, soft_of, soften, solve_rows, supports,
 )
 
 TOUCH = 1e-14     # m: depth of a contact at closing
@@ -34,12 +35,17 @@ STALE = 1e-8      # m: deeper contacts cannot close
 EDGE = 1e-6       # m: tolerance at the edge of a face, for stacked boxes of equal size
 CLOSE = 1e-12     # m: gaps that count as zero after projection,
 ACCEPTED = 1e-9   # or these, where it gains no more
-STILL_RIGHT = 1e-10    # residual, as of `solve_cones`, of forces that stay those of the step before
 PROJECTIONS = 20  # largest number of Newton steps of it
+IMPACTS = 10      # largest number in a step; a contact that closes later is held closed for the rest of the step
+ADDED = 10        # largest number of additions of contacts then
+TRIALS, BISECT = 60, 20    # of the search for an impact, and those before bisection
+GAP = 1e-14       # m: tolerance of it
+NEARLY = 1e-3     # accepted residual, relative to the largest impulse, if Newton's method cycles
 # Of a stop: indices in q and v, sign of the gap's rate, limit. Of a face: its contact; node and pose (R, p) of the
 # plane; half its size; node and centre of the other surface.
 STOP_Q, STOP_V, STOP_SIGN, STOP_LIMIT, STOP = range(5)
 CONTACT, NODE, ROTATION, POSITION, HALF, OTHER, CENTER, FACE = 0, 1, 2, 11, 14, 16, 17, 20
+SLIDING, IMPULSE, OUT = 3, 4, 7    # of a contact after a step (`contact_steps`), behind impulses of what stays closed
 
 
 @routine
@@ -116,24 +122,13 @@ def press(inertia, free, near_rows, margin, near, friction, joints, h, nearly, v
     """
     R, cols, count = near_rows
     nv, n = free.shape[0], margin.shape[0]
-    size = nv
+    size, now = nv, np.zeros(n, np.bool_)
     for i in range(n):
-        size += 3 if near[i] else 0
+        now[i] = near[i] and margin[i] > 0.0
+        size += 3 if now[i] else 0
     A, roles, c, lam = np.zeros((size, R.shape[1] - 2)), np.zeros((4, size)), np.empty(size), np.zeros(size)
-    at, r = np.empty(size, np.int64), 0
-    for i in range(n):
-        if not (near[i] and margin[i] > 0.0):
-            continue
-        own = 3 if friction[i] > 0.0 else 1
-        for k in range(own):
-            for a in range(count[i]):
-                A[r + k, a] = R[3 * i + k, a]
-            c[r + k], at[r + k] = rate(R, 3 * i + k, cols, count, free), i
-            roles[OF, r + k], roles[LEVEL, r + k], lam[r + k] = r, friction[i], pushes[i, k]
-        roles[ROLE, r] = NORMAL
-        if own == 3:
-            roles[ROLE, r + 1], roles[ROLE, r + 2], roles[PARTNER, r + 1] = FIRST, SECOND, r + 2
-        r += own
+    at = np.empty(size, np.int64)
+    r = gather(near_rows, now, friction, free, pushes, A, at, roles, c, lam)
     boxes = r
     for j in range(nv):
         level = h * dry_friction(joints, j, free[j])
@@ -156,44 +151,7 @@ def press(inertia, free, near_rows, margin, near, friction, joints, h, nearly, v
     for i in range(boxes, r):
         if abs(lam[i]) < roles[LEVEL, i]:
             v[int(roles[OF, i])] = 0.0
-    r = 0
-    for i in range(n):
-        own = 0 if not (near[i] and margin[i] > 0.0) else 3 if friction[i] > 0.0 else 1
-        for k in range(3):
-            pushes[i, k] = lam[r + k] if k < own else 0.0
-        r += own
-    return True
-
-
-@routine
-def solve_rows(rows, C, symmetric, inertia, c, soft, roles, nearly, lam, change):
-    """lam (r,), in: a guess, zeros for none: forces along rows C, as sparse as `rows`, of which the velocities (or
-    accelerations) of `rows` are A W Cᵀ λ + soft λ + c; change (nv,): W Cᵀ λ. False if none are found.
-
-    symmetric: whether C is A; inertia: M (nv·nv), or (0,) where it has no inverse, and W; nearly: see `solve_cones`.
-    """
-    M, W = inertia
-    A, at, cols, count = rows
-    r = at.shape[0]
-    Y, w, y, rho = np.empty(A.shape), np.empty(r), np.empty(r), np.empty(r)
-    responses((C, at, cols, count), W, Y)
-    scale = steps_of_rows(rows, Y, c, soft, roles, rho)
-    if ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y) <= STILL_RIGHT or (
-            symmetric and M.shape[0] > 0 and stick(rows, M, Y, c, soft, roles, rho, scale, lam, change)):
-        return True
-    G, one, effect = np.empty((r, r)), np.zeros(r), np.empty(change.shape[0])
-    for k in range(r):
-        one[k] = 1.0
-        product((Y, at, cols, count), one, effect)
-        one[k] = 0.0
-        for i in range(k if symmetric else 0, r):
-            G[i, k] = rate_of(rows, i, effect)
-            if symmetric:
-                G[k, i] = G[i, k]
-        G[k, k] += soft[k]
-    if not solve_cones(G, c, roles, nearly, lam):
-        return False
-    product((Y, at, cols, count), lam, change)
+    scatter(now, friction, lam, pushes)
     return True
 
 
@@ -240,92 +198,239 @@ def onto(B, contacts, q, v, rest, closed, W, R, margin, dv, other):
     return False
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], "
-       "float64[::1], float64[::1], float64[::1], boolean[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], "
-       "float64[::1], float64[:, ::1], float64[:, ::1], float64, int64, float64[:, ::1])", nogil=True)
-def contact_steps(B, F, C, stops, faces, friction, q, v, p, frame, known, efforts, wrench, damping, gravity, joints,
-                  still, h, steps, out):
-    """Advance q, v in place by at most `steps` steps of h (s); returns the number made: it returns before a step in
-    which another contact closes or a closed one hits, which has no solution, or is not finite.
+@routine
+def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, end_rows, pushes, work):
+    """The end of s (s) from a state: a flight, or while any contact is near a step that presses these; pushes (n, 3):
+    their impulses, in: a guess. False without a solution.
 
-    B: of the model; F, damping, gravity, p, frame, known (1,): as of `variational_steps`; efforts, wrench, joints: too.
-    still: joints without friction and limits. C, stops, faces: see `touching_rows`; friction (n,). out (n, 4): of the
-    step before the first, in, and of the last: impulses of each contact along its normal, x and y, where the solver
-    begins; its speed of sliding.
+    begin, end: q, v and momentum p, frame (`variational_steps`), which is known or not, before and after; end_rows: R,
+    as far as STALE, and margin at the end. In work: the state (q0, v0) before the impulses, in a flight its end.
     """
-    nv, n = size_v(B), friction.shape[0]
+    B, F, wrench, damping, gravity, joints, still = robot
+    q, v, p, frame = begin
+    q1, v1, p1, frame1 = end
+    R1, margin1 = end_rows
+    space, W, R0, margin0, q0, v0, rest, M, inverse, mass_work, closed = work
+    cols, count = contacts[3:]
+    n, nv, width = near.shape[0], v.shape[0], R1.shape[1] - 2
+    touches = False
+    for i in range(n):
+        touches |= near[i]
+    assign(q0, q)
+    assign(v0, v)
+    assign(p1, p)
+    assign(frame1, frame)
+    if not variational_step(F, q0, v0, p1, frame1, known and not touches, effort, wrench, joints[:0], damping, gravity,
+                            still if touches else joints, s, space):
+        return False
+    if not touches:
+        pushes[:] = 0.0
+        assign(q1, q0)
+        assign(v1, v0)
+        return touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) < 0
+    if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0, near, -np.inf) >= 0:
+        return False
+    mass_matrix_recursion(B, q0, 0, mass_work, M, 0)
+    inverse_of_symmetric(M.copy(), nv, inverse)
+    change, other, dv = np.empty(nv), np.empty(q.shape[0]), np.empty(nv)
+    inertia, rows = (M, inverse), (R0, cols, count)
+    if not press(inertia, v0, rows, margin0, near, friction, joints, s, 0.0, v1, change, pushes):
+        pushes[:] = 0.0
+        if not press(inertia, v0, rows, margin0, near, friction, joints, s, NEARLY, v1, change, pushes):
+            return False
+    moved(B, q0, change, 0.5 * s, dv, q1)
+    if touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) >= 0:
+        return False
+    holds = False
+    for i in range(n):
+        closed[i] = near[i] and (R1[3 * i, width + 1] < 0.0 or pushes[i, 0] > 0.0)
+        holds |= closed[i]
+    if holds and not onto(B, contacts, q1, v1, rest, closed, W, R1, margin1, dv, other):
+        moved(B, q0, change, 0.5 * s, dv, q1)    # gaps that cannot be closed now are closed in the next step
+        return touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) < 0
+    return True
+
+
+@routine
+def closed_at(R, margin, closed):
+    """closed (n,): contacts whose gap is zero."""
+    for i in range(margin.shape[0]):
+        closed[i] = -STALE < R[3 * i, R.shape[1] - 1] <= STALE and margin[i] > 0.0
+
+
+@routine
+def deepest(R, margin, can):
+    """Largest depth of contacts that can close (n,), in units of its tolerance."""
+    largest = -1.0 / GAP
+    for i in range(margin.shape[0]):
+        if can[i]:
+            largest = max(largest, (-R[3 * i, R.shape[1] - 1] - TOUCH) / GAP)
+    return largest
+
+
+@routine
+def too_slow_to_bounce(B, contacts, begin, share, slow, work):
+    """slow (n,): rates of gaps that do not bounce, by the change of the rates in this share of a step."""
+    W, R0, margin0, q0, v0, rest = work[1:7]
+    cols, count = contacts[3:]
+    q, v = begin[:2]
+    every = np.ones(slow.shape[0], np.bool_)
+    if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0, every, np.inf) >= 0:
+        return False
+    for i in range(slow.shape[0]):
+        slow[i] = rate(R0, 3 * i, cols, count, v0)
+    if touching_rows(B, contacts, q, v, rest, 0, W, R0, margin0, every, np.inf) >= 0:
+        return False
+    for i in range(slow.shape[0]):
+        slow[i] = abs(slow[i] - rate(R0, 3 * i, cols, count, v)) * (2.0 / share) + STILL
+    return True
+
+
+@routine
+def struck(B, contacts, laws, begin, R, closed, slow, impulse, work):
+    """Impact of closed contacts at a state with rows R, which changes v; its impulses are added. False without a
+    solution. laws: friction, restitution (n,).
+    """
+    M, inverse, mass_work = work[7:10]
+    cols, count = contacts[3:]
+    q, v = begin[:2]
+    bounce, pushes = laws[1].copy(), np.empty(impulse.shape)
+    for i in range(bounce.shape[0]):
+        if not (closed[i] and rate(R, 3 * i, cols, count, v) < -slow[i]):
+            bounce[i] = 0.0
+    mass_matrix_recursion(B, q, 0, mass_work, M, 0)
+    inverse_of_symmetric(M.copy(), v.shape[0], inverse)
+    if not strike((M, inverse), (R, cols, count), closed, laws[0], bounce, v, pushes):
+        return False
+    for i in range(impulse.shape[0]):
+        for k in range(3):
+            impulse[i, k] += pushes[i, k]
+    return True
+
+
+@sweep
+def take(state, new, rows, new_rows):
+    """The new state and its rows in place of the old."""
+    for k in range(4):
+        assign(state[k], new[k])
+    assign_rows(rows[0], new_rows[0])
+    assign(rows[1], new_rows[1])
+
+
+@routine
+def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out, work):
+    """Advance the state `begin`, with its rows, in place by a step of h (s); whether its momentum is known then, or −1
+    without a solution. out (n, OUT): as of `contact_steps`; efforts: of the step, see `effort_at`; end: space.
+    """
+    B, friction = robot[0], laws[0]
+    R, margin, R1, margin1 = rows
+    cols, count = contacts[3:]
+    n, last = margin.shape[0], R.shape[1] - 1
+    near, can, slow = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.empty(n)
+    force, impulse, pushes = np.zeros((n, 3)), np.zeros((n, 3)), out[:, :3].copy()
+    search, effort, x = np.empty(SEARCH), np.empty(begin[1].shape[0]), 0.0    # x: part of the step that is done
+    hits = closes = False
+    closed_at(R, margin, near)
+    for turn in range(IMPACTS + ADDED):
+        effort_at(efforts, 0.5 * (x + 1.0), effort)
+        if not part_of_step(robot, contacts, friction, begin, known, effort, (1.0 - x) * h, near, end, (R1, margin1),
+                            pushes, work):
+            return -1
+        hits = closes = False
+        for i in range(n):
+            if near[i] and turn < IMPACTS:    # closed, and approaching
+                now = rate(R, 3 * i, cols, count, begin[1])
+                hits |= now < -2.0 / (1.0 - x) * abs(rate(work[2], 3 * i, cols, count, work[5]) - now) - STILL
+            can[i] = not near[i] and R[3 * i, last] > -STALE and min(margin[i], margin1[i]) > 0.0
+            closes |= can[i] and R1[3 * i, last] < -TOUCH
+        if not (hits or closes):
+            x = 1.0
+            break
+        if turn >= IMPACTS:
+            for i in range(n):
+                near[i] |= can[i] and R1[3 * i, last] < -TOUCH
+            continue
+        if not too_slow_to_bounce(B, contacts, begin, 1.0 - x, slow, work):
+            return -1
+        if not hits:
+            part = 1.0 - x
+            open_search(search, part, deepest(R1, margin1, can))
+            while part > 0.0:
+                part = next_trial(search, TRIALS, BISECT, 1.0)
+                length = part if part > 0.0 else search[END]
+                effort_at(efforts, x + 0.5 * length, effort)
+                if not part_of_step(robot, contacts, friction, begin, known, effort, length * h, near, end,
+                                    (R1, margin1), pushes, work):
+                    return -1
+                if part > 0.0:
+                    judge(search, deepest(R1, margin1, can))
+            x = 1.0 if 1.0 - x - search[END] <= FINEST else x + search[END]
+            take(begin, end, (R, margin), (R1, margin1))
+            known = True
+            for i in range(n):
+                known &= not near[i]
+                for k in range(3):
+                    force[i, k] += pushes[i, k]
+            closed_at(R, margin, near)
+            for i in range(n):
+                hits |= near[i] and rate(R, 3 * i, cols, count, begin[1]) < 0.0
+        if hits:
+            known = False
+            if not struck(B, contacts, laws, begin, R, near, slow, impulse, work):
+                return -1
+        for i in range(n):
+            near[i] &= rate(R, 3 * i, cols, count, begin[1]) <= STILL
+        pushes[:] = 0.0
+        if x == 1.0:
+            break
+    if closes or not hits:    # else the step ended with an event
+        take(begin, end, (R, margin), (R1, margin1))
+        known = True
+        for i in range(n):
+            known &= not near[i]
+    for i in range(n):
+        for k in range(3):
+            out[i, k], out[i, IMPULSE + k] = force[i, k] + pushes[i, k], impulse[i, k]
+        out[i, SLIDING] = np.hypot(rate(R, 3 * i + 1, cols, count, begin[1]), rate(R, 3 * i + 2, cols, count, begin[1]))
+    return 1 if known else 0
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
+       "float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[:, :, ::1], float64[::1], "
+       "float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, int64, float64[:, ::1])", nogil=True)
+def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, efforts, wrench, damping, gravity, joints, still,
+                  h, steps, out):
+    """Advance q, v in place by at most `steps` steps of h (s); returns the number made, fewer where one has no solution
+    or is not finite.
+
+    B: of the model; F, damping, gravity, p, frame, known (1,): as of `variational_steps`; wrench, joints: too. efforts:
+    as of `rk4_steps`; still: joints without friction and limits. C, stops, faces: see `touching_rows`; laws (2, n):
+    friction, restitution. out (n, OUT): of the step before the first, in, and of the last: impulses of each contact
+    along its normal, x and y, where the solver begins; its speed of sliding; its impulses of impacts.
+    """
+    nv, n = size_v(B), laws.shape[1]
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
-    contacts = C, stops, faces, cols, count
+    contacts, robot = (C, stops, faces, cols, count), (B, F, wrench, damping, gravity, joints, still)
     space = (np.empty((4, nv, nv)), np.empty((nv, nv)), np.zeros((STEP_ROWS, nv)), np.empty((2, q.shape[0])),
-             np.empty((2, 9)))
-    W = np.zeros(SIZE * node_count(B))
-    R, R0, R1 = np.zeros((3 * n, width + 2)), np.zeros((3 * n, width + 2)), np.zeros((3 * n, width + 2))
-    margin, margin0, margin1 = np.empty(n), np.empty(n), np.empty(n)
-    q0, v0, q1, v1, other = q.copy(), v.copy(), q.copy(), v.copy(), q.copy()
-    p1, frame1, change, dv = p.copy(), frame.copy(), v.copy(), v.copy()
-    rest, M, inverse, work = np.zeros(nv), np.empty(nv * nv), np.empty(nv * nv), np.empty(nv * nv)
-    mass_work = np.empty(MASS_SIZE * node_count(B))
-    near, closed, pushes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), out[:, :3].copy()
-    if touching_rows(B, contacts, q, v, rest, 0, W, R, margin, near, STALE) >= 0:
+             np.empty((2, 9)), np.empty((0, 0)), np.empty(damping.shape))
+    rest, W = np.zeros(nv), np.zeros(SIZE * node_count(B))
+    work = (space, W, np.zeros((3 * n, width + 2)), np.empty(n), q.copy(), v.copy(), rest, np.empty(nv * nv),
+            np.empty(nv * nv), np.empty(MASS_SIZE * node_count(B)), np.zeros(n, np.bool_))
+    rows = np.zeros((3 * n, width + 2)), np.empty(n), np.zeros((3 * n, width + 2)), np.empty(n)
+    begin, end = (q.copy(), v.copy(), p.copy(), frame.copy()), (q.copy(), v.copy(), p.copy(), frame.copy())
+    out1 = out.copy()
+    if touching_rows(B, contacts, q, v, rest, 0, W, rows[0], rows[1], np.zeros(n, np.bool_), STALE) >= 0:
         return 0
     for s in range(steps):
-        effort = efforts[min(s, efforts.shape[0] - 1), 0]
-        touches = False
-        for i in range(n):
-            near[i] = -STALE < R[3 * i, width + 1] <= STALE and margin[i] > 0.0
-            touches |= near[i]
-        if touches:
-            assign(q0, q)
-            assign(v0, v)
-            if not variational_step(F, q0, v0, p1, frame1, False, effort, wrench, damping, gravity, still, h, space):
-                return s
-            if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0, near, -np.inf) >= 0:
-                return s
-            for i in range(n):
-                now = rate(R, 3 * i, cols, count, v) if near[i] else 0.0
-                if near[i] and now < -2.0 * abs(rate(R0, 3 * i, cols, count, v0) - now) - STILL:
-                    return s
-            mass_matrix_recursion(B, q0, 0, mass_work, M, 0)
-            assign(work, M)
-            inverse_of_symmetric(work, nv, inverse)
-            if not press((M, inverse), v0, (R0, cols, count), margin0, near, friction, joints, h, 0.0, v1, change,
-                         pushes):
-                return s
-            moved(B, q0, change, 0.5 * h, dv, q1)
-            if touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) >= 0:
-                return s
-            holds = False
-            for i in range(n):
-                closed[i] = near[i] and (R1[3 * i, width + 1] < 0.0 or pushes[i, 0] > 0.0)
-                holds |= closed[i]
-            if holds and not onto(B, contacts, q1, v1, rest, closed, W, R1, margin1, dv, other):
-                return s
-        else:
-            pushes[:] = 0.0
-            assign(q1, q)
-            assign(v1, v)
-            assign(p1, p)
-            assign(frame1, frame)
-            if not variational_step(F, q1, v1, p1, frame1, known[0], effort, wrench, damping, gravity, joints, h,
-                                    space) or touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near,
-                                                            STALE) >= 0:
-                return s
-        for i in range(n):
-            if (not near[i] and R[3 * i, width + 1] > -STALE and margin[i] > 0.0 and margin1[i] > 0.0
-                    and R1[3 * i, width + 1] < -TOUCH):
-                return s
-        if not finite(q1, v1):
+        effort = efforts[min(s, efforts.shape[0] - 1)]
+        knows = contact_step(robot, contacts, (laws[0], laws[1]), begin, known[0], effort, h, rows, end, out1, work)
+        if knows < 0 or not finite(begin[0], begin[1]):
             return s
-        assign(q, q1)
-        assign(v, v1)
-        assign(p, p1)
-        assign(frame, frame1)
-        known[0] = not touches
-        R, R1 = R1, R
-        margin, margin1 = margin1, margin
-        for i in range(n):
-            for k in range(3):
-                out[i, k] = pushes[i, k]
-            out[i, 3] = np.hypot(rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v))
+        assign(q, begin[0])
+        assign(v, begin[1])
+        assign(p, begin[2])
+        assign(frame, begin[3])
+        assign_rows(out, out1)
+        known[0] = knows > 0
     return steps

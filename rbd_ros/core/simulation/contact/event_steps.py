@@ -1,4 +1,4 @@
-"""Kernel of RK4 with contact modes (`events` has the method): many steps without impacts, which Python makes.
+"""Kernel of RK4 with contact modes (`events` has the method): many steps, with their events and impacts.
 
 Contacts are followed by stops; rows `R` and margins are those of `touching_rows`. A mode has a row per contact (n,
 MODE), `pull` (n, width), the direction of sliding in coordinates, and per coordinate (2, nv) the direction of sliding
@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiled.assign import assign
+from ...compiled.assign import assign, assign_rows
 from ...compiled.entry import entry
 from ...compiled.kernel import routine
-from ...dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ...dynamics.kinematics import SIZE
 from ...dynamics.mass_matrix import SIZE as MASS_SIZE
 from ...dynamics.mass_matrix import mass_matrix_recursion
@@ -20,15 +19,16 @@ from ...model.block import node_count
 from ..first_event import END, FINEST, SEARCH, judge, next_trial, open_search
 from ..joint_data import dry_friction, effort_at, finite
 from ..linear_equations import inverse_of_symmetric
-from ..rk4_steps import SIGN, mode_accelerations, rk4_end, rk4_place
+from ..rk4_steps import SIGN, mode_accelerations, rk4_end, rk4_place, tree_size
 from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND
-from .contact_steps import STALE, STILL, STOP_V, TOUCH, onto, solve_rows, touching_rows
-from .sparse_rows import alone, hold, rate, rate_of, soft_of, soften, supports
+from .contact_steps import GAP, STALE, STILL, STOP_V, TOUCH, onto, touching_rows
+from .impacts import REST, strike
+from .sparse_rows import alone, hold, rate, rate_of, soft_of, soften, solve_rows, supports
 
 CLOSED, LEAVING = 1e-10, 1e-10    # m: gap below which a contact counts as closed; m/s: separation that opens it
 TURNS, BISECT = 60, 20            # trials of an event search, and those before bisection
 EVENTS = 150                      # largest number of events in one step
-GAP, SLIP, FACE, JOINT = 1e-14, 1e-11, 1e-12, 1e-11    # tolerances of events, m and m/s
+SLIP, FACE, JOINT = 1e-11, 1e-12, 1e-11    # tolerances of events, m and m/s, besides GAP
 STIFF = 1.0       # product of step and turning rate of the slip direction above which sliding is treated as slow
 TURN = 0.3        # largest share of friction across the direction of slow sliding
 SMALL = 1e-9      # relative acceleration below which a contact sticks
@@ -59,7 +59,7 @@ def way_of(R, i, mode, pull, turns):
 
 
 @routine
-def evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode, pull, joint_mode, work, a, taken,
+def evaluate(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode, pull, joint_mode, work, a, taken,
              rests):
     """Accelerations a (nv,), taken and rests in a mode, within a motion of s (s); False without a solution.
 
@@ -70,7 +70,7 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode
     width = R.shape[1] - 2
     nv, n = v.shape[0], friction.shape[0]
     levels = np.empty((2, nv))
-    if mode_accelerations(B, q, v, effort, joints, joint_mode, free, wrench, levels[0], W, a, levels[1]) != 0:
+    if mode_accelerations(B, q, v, effort, joints, joint_mode, free, loads, levels[0], W, a, levels[1]) != 0:
         return False
     size = 0
     for i in range(n):
@@ -175,21 +175,51 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode
 
 
 @routine
-def choose_contact_mode(B, contacts, friction, q, v, joints, work, mode, pull, joint_mode):
-    """The mode at a state, without slow sliding; False before an impact, or without closest points."""
-    kinematics, R, margin, zero, wanted = work[1], work[5], work[6], work[7], work[9]
-    nv, n, width = v.shape[0], friction.shape[0], R.shape[1] - 2
+def hit(B, contacts, friction, restitution, q, v, work, hits, made):
+    """Impacts of what is closed and approaches at a state, which change v (nv,); hits: a row (nq + 3 n) of q and
+    impulses for each so far, `made`. Returns their number, or −1 without a solution. In work: R as far as STALE.
+    """
+    kinematics, mass_work, M, inverse, R, margin, zero = work[1:8]
+    wanted, spare = work[9:]
     cols, count = contacts[3:]
+    nv, n, last = v.shape[0], friction.shape[0], R.shape[1] - 1
     for i in range(n):
         wanted[i] = False
     if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin, wanted, STALE) >= 0:
-        return False
+        return -1
+    lowest = 0.0
+    for i in range(n):
+        wanted[i] = -STALE < R[3 * i, last] < CLOSED and margin[i] > 0.0
+        if wanted[i]:
+            lowest = min(lowest, rate(R, 3 * i, cols, count, v))
+    if lowest >= -LEAVING:
+        return made
+    mass_matrix_recursion(B, q, 0, mass_work, M, 0)
+    assign(spare, M)
+    inverse_of_symmetric(spare, nv, inverse)
+    pushes = hits[made, q.shape[0]:].reshape(n, 3)
+    assign(hits[made], q)
+    if not strike((M, inverse), (R, cols, count), wanted, friction, restitution, v, pushes):
+        return -1
+    rises = False
+    for i in range(n):
+        after = rate(R, 3 * i, cols, count, v) if wanted[i] else REST
+        wanted[i] = after < REST
+        rises |= 0.0 < after < REST
+    if lowest > -REST and rises:    # avoids endless slow impacts
+        stop_slip(B, contacts, q, v, work, wanted, np.zeros(n))
+    return made + 1
+
+
+@routine
+def choose_contact_mode(contacts, friction, v, joints, work, mode, pull, joint_mode):
+    """The mode at a state, without slow sliding, by its R, as far as STALE, and margin."""
+    R, margin = work[5], work[6]
+    nv, n, width = v.shape[0], friction.shape[0], R.shape[1] - 2
+    cols, count = contacts[3:]
     for i in range(n):
         gap, rates = R[3 * i, width + 1], rate(R, 3 * i, cols, count, v)
-        closed = -STALE < gap < CLOSED and margin[i] > 0.0
-        if closed and rates < -LEAVING:
-            return False
-        closed = closed and rates <= LEAVING
+        closed = -STALE < gap < CLOSED and margin[i] > 0.0 and rates <= LEAVING
         x, y = rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v)
         speed = np.hypot(x, y)
         slides = closed and speed > STILL and friction[i] > 0.0
@@ -204,18 +234,17 @@ def choose_contact_mode(B, contacts, friction, q, v, joints, work, mode, pull, j
         rubs, moves = dry_friction(joints, j, 0.0) > 0.0, abs(v[j]) > STILL
         joint_mode[SIGN, j] = np.sign(v[j]) if rubs and moves else 0.0
         joint_mode[HELD, j] = 1.0 if rubs and not moves else 0.0
-    return True
 
 
 @routine
-def mark_slow(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode, pull, joint_mode, work, a, taken,
+def mark_slow(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode, pull, joint_mode, work, a, taken,
               rests):
     """Mark slow sliding for a motion of s (s), with its load; False if friction would stop it within too small a part.
     """
     inverse, R = work[4], work[5]
     cols, count = contacts[3:]
     nv, n = v.shape[0], friction.shape[0]
-    if not evaluate(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mode, pull, joint_mode, work, a,
+    if not evaluate(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode, pull, joint_mode, work, a,
                     taken, rests):
         return False
     brake = np.zeros(nv)
@@ -244,7 +273,7 @@ def mark_slow(B, contacts, friction, turns, q, v, effort, joints, wrench, s, mod
 
 
 @routine
-def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, wrench, mode, pull, joint_mode, work, q1,
+def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loads, mode, pull, joint_mode, work, q1,
             v1, excess, taken, rests, place):
     """q1, v1: the state after the part `part` of a step of h (s), from x on, in a mode; returns its largest excess, in
     units of the tolerances, positive where an event has passed, or NaN without a solution. excess (4 n or nv): of
@@ -260,7 +289,7 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, wre
         if k > 0:
             rk4_place(B, q, k, part * h, u, a, dv, q2, place)
         effort_at(efforts, x + part * 0.5 * ((k + 1) // 2), effort)
-        if not evaluate(B, contacts, friction, turns, place, u[k], effort, joints, wrench, part * h, mode, pull,
+        if not evaluate(B, contacts, friction, turns, place, u[k], effort, joints, loads, part * h, mode, pull,
                         joint_mode, work, a[k], taken, rests):
             return np.nan
     rk4_end(B, q, part * h, u, a, dv, q2, q1, v1)
@@ -289,35 +318,45 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, wre
 @routine
 def settle(B, contacts, q, v, work, taken, rests):
     """Remove drift in place: at contacts that press and stick, and at joints that rest; False without convergence."""
-    kinematics, mass_work, M, K, R, margin, zero = work[1:8]
-    cols, count = contacts[3:]
-    nv, n, width = v.shape[0], margin.shape[0], R.shape[1] - 2
-    closed, size = np.zeros(n, np.bool_), 0
+    kinematics, R, margin, zero = work[1], work[5], work[6], work[7]
+    nv, n, holds = v.shape[0], margin.shape[0], False
+    closed = np.zeros(n, np.bool_)
     for j in range(nv):
         v[j] = 0.0 if rests[j] else v[j]
     for i in range(n):
         closed[i] = taken[i, HOLDS] != 0.0
-        size += (3 if taken[i, STICKS] != 0.0 else 1) if closed[i] else 0
-    if size == 0:
+        holds |= closed[i]
+    if not holds:
         return True
     if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin, closed, -np.inf) >= 0 or not onto(
             B, contacts, q, v, zero, closed, kinematics, R, margin, np.empty(nv), q.copy()):
         return False
-    A, at, w, e, lam = np.zeros((size, width)), np.empty(size, np.int64), np.empty(size), np.zeros(size), np.zeros(size)
+    stop_slip(B, contacts, q, v, work, closed, taken[:, STICKS].copy())
+    return True
+
+
+@routine
+def stop_slip(B, contacts, q, v, work, closed, sticks):
+    """v (nv,) without rates of closed contacts, nor slip of those that stick (n,), in place. work: with R at q."""
+    mass_work, M, K, R = work[2:6]
+    cols, count = contacts[3:]
+    nv, n, size = v.shape[0], closed.shape[0], 3 * closed.shape[0]
+    A, at, w, e, lam = np.zeros((size, R.shape[1] - 2)), np.empty(size, np.int64), np.empty(size), np.empty(size), \
+        np.zeros(size)
     holds, change = np.ones(size, np.bool_), np.empty(nv)
     r = 0
     for i in range(n):
-        for k in range((3 if taken[i, STICKS] != 0.0 else 1) if closed[i] else 0):
+        for k in range((3 if sticks[i] != 0.0 else 1) if closed[i] else 0):
             at[r] = i
             for b in range(count[i]):
                 A[r, b] = R[3 * i + k, b]
             r += 1
-    rows = A, at, cols, count
+    rows = A[:r], at[:r], cols, count
     for turn in range(SETTLING):
         drift = 0.0
-        for r in range(size):
-            w[r] = rate_of(rows, r, v)
-            drift = max(drift, abs(w[r]))
+        for k in range(r):
+            w[k] = rate_of(rows, k, v)
+            drift = max(drift, abs(w[k]))
         if drift <= DRIFT:
             break
         if turn == 0:
@@ -327,90 +366,98 @@ def settle(B, contacts, q, v, work, taken, rests):
         hold(rows, K, e, holds, w, lam, change)
         for j in range(nv):
             v[j] += change[j]
-    return True
 
 
 @routine
-def step_in_modes(B, contacts, friction, turns, q, v, h, efforts, joints, wrench, work, mode, pull, joint_mode, taken,
-                  rests, place):
-    """Advance q, v in place by a step of h (s); False before an impact, or without a solution."""
+def step_in_modes(B, contacts, friction, turns, q, v, h, efforts, joints, loads, work, mode, pull, joint_mode, taken,
+                  rests, place, restitution, hits):
+    """Advance q, v in place by a step of h (s); returns the number of impacts in it, the rows of `hits` (EVENTS + 1,
+    nq + 3 n), or −1 without a solution.
+    """
     nv, n = v.shape[0], friction.shape[0]
     end_q, end_v, effort, a = q.copy(), v.copy(), np.empty(nv), np.empty(nv)
     excess, search = np.empty(3 * n + nv), np.empty(SEARCH)
-    x = 0.0
-    for _ in range(EVENTS):
-        if not choose_contact_mode(B, contacts, friction, q, v, joints, work, mode, pull, joint_mode):
-            return False
+    x, made = 0.0, 0
+    for turn in range(EVENTS):
+        before, made = made, hit(B, contacts, friction, restitution, q, v, work, hits, made)
+        if made < 0:
+            return -1
+        if turn > 0 or made > before:
+            taken[:] = 0.0    # forces of another mode, which need not be of least norm in this one
+        choose_contact_mode(contacts, friction, v, joints, work, mode, pull, joint_mode)
         slides = False
         for i in range(n):
             slides |= mode[i, SLIDES] != 0.0
         effort_at(efforts, x, effort)
-        if slides and not mark_slow(B, contacts, friction, turns, q, v, effort, joints, wrench, (1.0 - x) * h, mode,
+        if slides and not mark_slow(B, contacts, friction, turns, q, v, effort, joints, loads, (1.0 - x) * h, mode,
                                     pull, joint_mode, work, a, taken, rests):
-            return False
+            return -1
         part = 1.0 - x
-        largest = attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, wrench, mode, pull,
+        largest = attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loads, mode, pull,
                           joint_mode, work, end_q, end_v, excess, taken, rests, place)
         if not largest < np.inf:
-            return False
+            return -1
         if largest > 0.0:
             open_search(search, part, largest)
             while True:
                 length = next_trial(search, TURNS, BISECT, 1.0)
                 if length == 0.0:
                     break
-                largest = attempt(B, contacts, friction, turns, q, v, x, length, h, efforts, joints, wrench, mode, pull,
+                largest = attempt(B, contacts, friction, turns, q, v, x, length, h, efforts, joints, loads, mode, pull,
                                   joint_mode, work, end_q, end_v, excess, taken, rests, place)
                 if not largest < np.inf:
-                    return False
+                    return -1
                 judge(search, largest)
             part = search[END]
-            attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, wrench, mode, pull, joint_mode,
+            attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loads, mode, pull, joint_mode,
                     work, end_q, end_v, excess, taken, rests, place)
-            for i in range(n):
-                if excess[i] > 0.0:    # it closes
-                    return False
             for j in range(nv):
                 if excess[3 * n + j] > 0.0:
                     end_v[j] = 0.0
         assign(q, end_q)
         assign(v, end_v)
         if not settle(B, contacts, q, v, work, taken, rests):
-            return False
+            return -1
         x += part
         if 1.0 - x <= FINEST:
-            return True
-    return False
+            return hit(B, contacts, friction, restitution, q, v, work, hits, made) if largest > 0.0 else made
+    return -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], boolean[::1], float64[::1], "
        "float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], float64, int64, float64[:, ::1], "
-       "boolean[::1], float64[::1])", nogil=True)
-def event_steps(B, C, stops, faces, friction, turns, q, v, efforts, wrench, joints, h, steps, taken, rests, place):
-    """Advance q, v in place by at most `steps` steps of h (s); returns the number made: it returns before a step with
-    an impact or without a solution. B: of the model; efforts, wrench, joints: as of `rk4_steps`; C, stops, faces: see
-    `touching_rows`; friction (n,), turns (n,): whether axes jump between charts. Out, of the last step: taken (n,
-    TAKEN), rests (nv,), place (nq,).
+       "boolean[::1], float64[::1], float64[::1], float64[:, ::1], int64[::1])", nogil=True)
+def event_steps(B, C, stops, faces, friction, turns, q, v, efforts, wrench, joints, h, steps, taken, rests, place,
+                restitution, hits, hit_count):
+    """Advance q, v in place by at most `steps` steps of h (s); returns the number made, fewer where one has no solution
+    or more than `EVENTS` events. B: of the model; efforts, wrench, joints: as of `rk4_steps`; C, stops, faces: see
+    `touching_rows`; friction, restitution (n,), turns (n,): whether axes jump between charts. Out, of the last step:
+    taken (n, TAKEN), rests (nv,), place (nq,); hits (EVENTS + 1, nq + 3 n): q and impulses (n, 3) of each of its
+    hit_count (1,) impacts.
     """
     nv, n = v.shape[0], friction.shape[0]
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
-    contacts = C, stops, faces, cols, count
-    work = (np.empty(ARTICULATED_SIZE * node_count(B)), np.zeros(SIZE * node_count(B)),
+    contacts, loads = (C, stops, faces, cols, count), (wrench, joints[:0], joints[:0])
+    work = (np.empty(tree_size(B)), np.zeros(SIZE * node_count(B)),
             np.empty(MASS_SIZE * node_count(B)), np.empty(nv * nv), np.empty(nv * nv), np.zeros((3 * n, width + 2)),
             np.empty(n), np.zeros(nv), np.zeros(nv, np.bool_), np.zeros(n, np.bool_), np.empty(nv * nv))
     mode, pull, joint_mode = np.empty((n, MODE)), np.empty((n, width)), np.empty((2, nv))
     q1, v1, taken1, rests1, place1 = q.copy(), v.copy(), taken.copy(), rests.copy(), place.copy()
+    new_hits = np.empty(hits.shape)
     for s in range(steps):
         assign(q1, q)
         assign(v1, v)
         effort = efforts[min(s, efforts.shape[0] - 1)]
-        if not step_in_modes(B, contacts, friction, turns, q1, v1, h, effort, joints, wrench, work, mode, pull,
-                             joint_mode, taken1, rests1, place1) or not finite(q1, v1):
+        made = step_in_modes(B, contacts, friction, turns, q1, v1, h, effort, joints, loads, work, mode, pull,
+                             joint_mode, taken1, rests1, place1, restitution, new_hits)
+        if made < 0 or not finite(q1, v1):
             return s
         assign(q, q1)
         assign(v, v1)
         assign(place, place1)
+        assign_rows(hits, new_hits[:made])
+        hit_count[0] = made
         for j in range(nv):
             rests[j] = rests1[j]
         for i in range(n):

@@ -21,9 +21,9 @@ from ..constrained_motion import ConstrainedMotion
 from ..first_event import FINEST, first_event
 from ..integrators import runge_kutta_4
 from .cones import Unsolved, cone_forces
-from .contact_steps import STALE, STILL, TOUCH
+from .contact_steps import GAP, STALE, STILL, TOUCH
 from .event_steps import (
-    BISECT, CLOSED, EVENTS, FACE, FARTHEST, FORCE, GAP, HOLDS, JOINT, LEAVING, SLIP, SMALL, STICKS, STIFF, TAKEN, TURN,
+    BISECT, CLOSED, EVENTS, FACE, FARTHEST, FORCE, HOLDS, JOINT, LEAVING, SLIP, SMALL, STICKS, STIFF, TAKEN, TURN,
     TURNS, event_steps,
 )
 from .impacts import REST, contact_rows, impact, inverse_inertia
@@ -66,7 +66,10 @@ class Taken(NamedTuple):
 
 
 class Events:
-    """Steps of a model by RK4. joints: dry friction (`joint_data`); level: the same (nv,) at velocities."""
+    """Steps of a model by RK4. joints: dry friction (`joint_data`); level: the same (nv,) at velocities.
+
+    pause: number of steps left to time stepping.
+    """
 
     def __init__(self, touching: Touching, joints: Array, level: Callable[[Array], Array],
                  constrained: ConstrainedMotion | None) -> None:
@@ -76,7 +79,7 @@ class Events:
         self._most = np.zeros(self.model.nv)
         self._rubs = self._most > 0.0
         self.taken: Taken | None = None
-        self._pause = 0
+        self.pause = 0
         self.impulses: list[tuple[Array, Array]] = []    # state q and (n, 3) of each impact within the step
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw,
@@ -86,8 +89,8 @@ class Events:
         self._most = self._level(np.zeros(self.model.nv))
         self._rubs = self._most > 0.0
         self.impulses = []
-        if self._pause:
-            self._pause -= 1
+        if self.pause:
+            self.pause -= 1
             return None
         try:
             for _ in range(EVENTS):
@@ -106,7 +109,7 @@ class Events:
                     return q, v
         except (Unsolved, RbdError):
             pass
-        self._pause = PAUSE
+        self.pause = PAUSE
         return None
 
     @property
@@ -115,26 +118,30 @@ class Events:
         return self._constrained is None
 
     def many(self, q: Array, v: Array, h: float, efforts: Array, wrench: Array, steps: int) -> int:
-        """Advance q, v in place by at most `steps` steps of h (s) without impacts; returns the number made. efforts (1
-        or steps, k, nv), see `effort_at`; wrench: in node frames, or empty.
+        """Advance q, v in place by at most `steps` steps of h (s); returns the number made. efforts (1 or steps, k,
+        nv), see `effort_at`; wrench: in node frames, or empty.
         """
-        if self._pause:
+        if self.pause:
             return 0
-        touching = self.touching
+        touching, nq = self.touching, self.model.nq
         taken, rests, place = np.zeros((touching.size, TAKEN)), np.zeros(self.model.nv, dtype=bool), q.copy()
+        hits, count = np.empty((EVENTS + 1, nq + 3 * touching.size)), np.zeros(1, dtype=np.int64)
         if self.taken is not None:
             taken[:, :HOLDS] = self.taken.force
         done = int(event_steps.call(self.model._block, *touching.packed, touching.friction, touching.turns, q, v,
-                                    efforts, wrench, self._joints, h, steps, taken, rests, place))
+                                    efforts, wrench, self._joints, h, steps, taken, rests, place, touching.restitution,
+                                    hits, count))
+        if done < steps:
+            self.pause = PAUSE + 1    # with the step that has no solution
         if done:
-            self.impulses = []
+            self.impulses = [(each[:nq], each[nq:].reshape(-1, 3)) for each in hits[:count[0]]]
             self.taken = Taken(place, taken[:, FORCE:HOLDS].copy(), taken[:, HOLDS] != 0.0, taken[:, STICKS] != 0.0,
                                rests)
         return done
 
     def forget(self) -> None:
         """Reset after the state was set from outside."""
-        self._pause, self.taken, self.impulses = 0, None, []
+        self.pause, self.taken, self.impulses = 0, None, []
 
     # ---- modes
 

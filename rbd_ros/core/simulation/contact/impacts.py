@@ -6,15 +6,20 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiled.assign import assign
+from ...compiled.entry import entry
+from ...compiled.kernel import routine
 from ...dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ..constrained_motion import ConstrainedMotion
-from .cones import Rows, Unsolved, cone_forces
+from .cones import NORMAL, ROLE, Rows, Unsolved
+from .sparse_rows import all_coordinates, gather, rate_of, scatter, solve_rows
 
 REST = 1e-6       # m/s: slower impacts do not bounce, which ends infinite series of bounces
 HALVINGS = 12     # bisections of the share of restitution without energy gain
 ROUNDING = 1e-13  # relative tolerance of energy, for restitution 1
+NONE, GAINS, LOSES = range(3)    # of impulses: none found; kinetic energy grows, or does not
 
 
 def inverse_inertia(model: RobotModel, constrained: ConstrainedMotion | None) -> Callable[[Array], Array]:
@@ -50,51 +55,81 @@ def contact_rows(friction: Array, sliding: NDArray[np.bool_], limit: Array) -> t
 
 
 def impact(W: Array, J: Array, v: Array, friction: Array, bounce: Array) -> tuple[Array, Array]:
-    """Velocities (nv,) after the impact of k closed contacts, and its impulses (k, 3).
-
-    W (nv, nv): inverse inertia; J (k, 3, nv); v (nv,) before; bounce (k,): restitution of each. Newton's law of
-    restitution with Coulomb's law for impulses and velocities after the impact (raises `Unsolved` without a solution);
-    dissipative for restitution 0. Restitution is reduced if it would add energy by friction.
+    """`strike` of k contacts with rows J (k, 3, nv) and inverse inertia W (nv, nv): v (nv,) after it and its impulses
+    (k, 3); raises `Unsolved` without a solution.
     """
-    indices, rows = contact_rows(friction, np.zeros(len(friction), dtype=bool), np.zeros(0))
-    A = J.reshape(-1, J.shape[-1])[indices]
-    G = A @ W @ A.T
-    rates = A @ v
-    aim = np.zeros(len(indices))
-    before = rates[rows.normal]
-    aim[rows.normal] = np.where(before < -REST, bounce * np.minimum(before, 0.0), 0.0)
-    p = impulses(G, rates, aim, rows)
-    result = np.zeros(3 * len(friction))
-    result[indices] = p
-    return v + W @ (A.T @ p), result.reshape(-1, 3)
+    rows = np.zeros((3 * len(J), len(v) + 2))
+    rows[:, :len(v)] = J.reshape(-1, len(v))
+    after, p = np.array(v), np.empty((len(J), 3))
+    if strike_entry(np.ascontiguousarray(W).reshape(-1), rows, friction, bounce, after, p):
+        return after, p
+    raise Unsolved
 
 
-def impulses(G: Array, rates: Array, aim: Array, rows: Rows) -> Array:
-    """Impulses under which `rates + G p + aim` obeys the laws of contact and friction: `cone_forces`.
-
-    Negative aims are those of restitution, reduced if it would add kinetic energy, or if there is no solution.
+@entry("boolean(float64[::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
+def strike_entry(W, R, friction, bounce, v, pushes):
+    """`strike` of all contacts with the inverse inertia W (nv·nv), which may be singular, and rows for all coordinates.
     """
-    bounce = np.minimum(aim, 0.0)
+    cols, count = all_coordinates(friction.shape[0], v.shape[0])
+    return strike((W[:0], W), (R, cols, count), np.ones(friction.shape[0], np.bool_), friction, bounce, v, pushes)
 
-    def solved(share: float) -> tuple[Array, bool]:
-        p = cone_forces(G, rates + (aim - bounce) + share * bounce, rows)
-        lost, gained = -p @ rates, 0.5 * p @ G @ p
-        return p, bool(gained - lost <= ROUNDING * gained)
 
-    if not bounce.any():
-        return solved(0.0)[0]
-    low, share = 0.0, 1.0
-    best = None
-    for turn in range(HALVINGS):
-        try:
-            p, loses = solved(share)
-        except Unsolved:
-            loses = False
-        if loses:
+@routine
+def strike(inertia, hit_rows, closed, friction, bounce, v, pushes):
+    """Impact of closed contacts: v (nv,) after it, in place, and impulses, pushes (n, 3). False, with v as before,
+    without a solution. inertia, hit_rows: as of `press`; bounce (n,): restitution.
+
+    Newton's law of restitution with Coulomb's law for impulses and velocities after the impact, dissipative for
+    restitution 0. Restitution is less where it would add kinetic energy by friction, or have no solution.
+    """
+    nv, size = v.shape[0], 0
+    for i in range(closed.shape[0]):
+        size += 3 if closed[i] else 0
+    A, roles, at = np.zeros((size, hit_rows[0].shape[1] - 2)), np.zeros((4, size)), np.empty(size, np.int64)
+    rates, aim, lam, change = np.empty(size), np.zeros(size), np.zeros(size), np.empty(nv)
+    best, effect = np.zeros(size), np.zeros(nv)
+    pushes[:] = 0.0
+    r = gather(hit_rows, closed, friction, v, pushes, A, at, roles, rates, lam)
+    case = (A[:r], at[:r], hit_rows[1], hit_rows[2]), inertia, rates[:r], aim[:r], roles[:, :r].copy()
+    bounces = solved = False
+    for k in range(r):
+        if roles[ROLE, k] == NORMAL and rates[k] < -REST and bounce[at[k]] > 0.0:
+            aim[k], bounces = bounce[at[k]] * rates[k], True
+    low, high, share = 0.0, 1.0, 1.0
+    for turn in range(HALVINGS if bounces else 0):
+        if rebound(case, share, lam[:r], change) == LOSES:
+            low, solved = share, True
+            assign(best, lam)
+            assign(effect, change)
             if turn == 0:
-                return p
-            best, low = p, share
+                break
         else:
             high = share
         share = 0.5 * (low + high)
-    return solved(0.0)[0] if best is None else best
+    if not solved:
+        if rebound(case, 0.0, lam[:r], change) == NONE:
+            return False
+        assign(best, lam)
+        assign(effect, change)
+    for j in range(nv):
+        v[j] += effect[j]
+    scatter(closed, friction, best, pushes)
+    return True
+
+
+@routine
+def rebound(case, share, lam, change):
+    """Impulses lam (r,), from none, with this share of restitution, and their change of v (nv,); whether there are any,
+    and kinetic energy is lost.
+    """
+    rows, inertia, rates, aim, roles = case
+    c = np.empty(rates.shape[0])
+    for k in range(c.shape[0]):
+        c[k], lam[k] = rates[k] + share * aim[k], 0.0
+    if not solve_rows(rows, rows[0], True, inertia, c, np.zeros(c.shape[0]), roles, 0.0, lam, change):
+        return NONE
+    work = gained = 0.0
+    for k in range(c.shape[0]):
+        gained += 0.5 * lam[k] * rate_of(rows, k, change)
+        work += lam[k] * rates[k]
+    return LOSES if gained + work <= ROUNDING * gained else GAINS

@@ -32,7 +32,8 @@ class SimulatedContacts:
                  joints: Array, level: Callable[[Array], Array], constrained: ConstrainedMotion | None,
                  flying: Variational | None) -> None:
         self._touching = Touching(model, contacts, bounds, None if constrained is None else constrained.constraints)
-        self._stepping = Stepping(self._touching, joints, constrained, flying)
+        self._flying = flying or Variational(model, joints, None, constrained)
+        self._stepping = Stepping(self._touching, joints, constrained, self._flying)
         self._events = Events(self._touching, joints, level, constrained) if flying is None else None
         self._model = model
 
@@ -78,14 +79,22 @@ class SimulatedContacts:
 
     def many(self, q: Array, v: Array, h: float, efforts: Array, wrench: Array, steps: int) -> int:
         """See `Stepping.many` and `Events.many`."""
-        done = (self._events or self._stepping).many(q, v, h, efforts, wrench, steps)
+        events, stepping = self._events, self._stepping
+        if events is not None:
+            if done := events.many(q, v, h, efforts, wrench, steps):
+                assert events.taken is not None
+                self._by_events, self._closed, self._at = True, events.taken.holds, events.taken.q
+                return done
+            if not (events.pause and stepping.compiled):
+                return 0
+            if self._by_events:
+                self._flying.forget()
+            steps = min(steps, events.pause)
+        done = stepping.many(q, v, h, efforts, wrench, steps)
         if done:
-            events = self._events
-            self._by_events = events is not None
-            if events is not None and events.taken is not None:
-                self._closed, self._at = events.taken.holds, events.taken.q
-            else:
-                self._closed, self._at = self._stepping.force[:, 0] > 0.0, q
+            self._by_events, self._closed, self._at = False, stepping.force[:, 0] + stepping.impulse[:, 0] > 0.0, q
+            if events is not None:
+                events.pause -= done
         return done
 
     def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:

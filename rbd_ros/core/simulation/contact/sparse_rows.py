@@ -18,10 +18,13 @@ from ...model.block import first_velocity, integer, kind, node, node_count, pare
 from ...model.joint_kinds import dof
 from ...model.surfaces.contact_block import ITEMS, NODE_1, NODE_2, RECORD, START
 from ..linear_equations import factor, substitute
-from .cones import BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, clean, drop, residual_of
+from .cones import (
+    BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, clean, drop, residual_of, solve_cones,
+)
 
 SOFT = 1e-9    # e relative to the response of a row to its own force
 TURNS = 12     # largest number of repetitions, and of choices of the contacts that hold
+STILL_RIGHT = 1e-10    # residual, as of `solve_cones`, of forces that stay those of the step before
 
 
 @routine
@@ -268,3 +271,68 @@ def stick(rows, M, Y, c, soft, roles, rho, scale, lam, change):
         last = residual
     assign(lam, guess)
     return False
+
+
+@routine
+def gather(near_rows, near, friction, v, pushes, A, at, roles, c, lam):
+    """Rows of near contacts, along x and y only with friction: A, at, roles, their rates c at v, and λ of these
+    pushes (n, 3); returns their number. near_rows: R (`contact_steps`), cols, count.
+    """
+    R, cols, count = near_rows
+    r = 0
+    for i in range(near.shape[0]):
+        own = 0 if not near[i] else 3 if friction[i] > 0.0 else 1
+        for k in range(own):
+            for a in range(count[i]):
+                A[r + k, a] = R[3 * i + k, a]
+            c[r + k], at[r + k] = rate(R, 3 * i + k, cols, count, v), i
+            roles[OF, r + k], roles[LEVEL, r + k], lam[r + k] = r, friction[i], pushes[i, k]
+        if own > 0:
+            roles[ROLE, r] = NORMAL
+        if own == 3:
+            roles[ROLE, r + 1], roles[ROLE, r + 2], roles[PARTNER, r + 1] = FIRST, SECOND, r + 2
+        r += own
+    return r
+
+
+@routine
+def scatter(near, friction, lam, pushes):
+    """pushes (n, 3) of λ along the rows of `gather`."""
+    r = 0
+    for i in range(near.shape[0]):
+        own = 0 if not near[i] else 3 if friction[i] > 0.0 else 1
+        for k in range(3):
+            pushes[i, k] = lam[r + k] if k < own else 0.0
+        r += own
+
+
+@routine
+def solve_rows(rows, C, symmetric, inertia, c, soft, roles, nearly, lam, change):
+    """lam (r,), in: a guess, zeros for none: forces along rows C, as sparse as `rows`, of which the velocities (or
+    accelerations) of `rows` are A W Cᵀ λ + soft λ + c; change (nv,): W Cᵀ λ. False if none are found.
+
+    symmetric: whether C is A; inertia: M (nv·nv), or (0,) where it has no inverse, and W; nearly: see `solve_cones`.
+    """
+    M, W = inertia
+    A, at, cols, count = rows
+    r = at.shape[0]
+    Y, w, y, rho = np.empty(A.shape), np.empty(r), np.empty(r), np.empty(r)
+    responses((C, at, cols, count), W, Y)
+    scale = steps_of_rows(rows, Y, c, soft, roles, rho)
+    if ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y) <= STILL_RIGHT or (
+            symmetric and M.shape[0] > 0 and stick(rows, M, Y, c, soft, roles, rho, scale, lam, change)):
+        return True
+    G, one, effect = np.empty((r, r)), np.zeros(r), np.empty(change.shape[0])
+    for k in range(r):
+        one[k] = 1.0
+        product((Y, at, cols, count), one, effect)
+        one[k] = 0.0
+        for i in range(k if symmetric else 0, r):
+            G[i, k] = rate_of(rows, i, effect)
+            if symmetric:
+                G[k, i] = G[i, k]
+        G[k, k] += soft[k]
+    if not solve_cones(G, c, roles, nearly, lam):
+        return False
+    product((Y, at, cols, count), lam, change)
+    return True

@@ -23,16 +23,12 @@ from ..constrained_motion import ConstrainedMotion
 from ..first_event import FINEST, first_event
 from ..integrators import move
 from .cones import Unsolved
-from .contact_steps import STALE, STILL, TOUCH, contact_steps, press_entry
-from .events import EXACT, EffortLaw, Mask
+from .contact_steps import (
+    ADDED, BISECT, GAP, IMPACTS, IMPULSE, NEARLY, OUT, SLIDING, STALE, STILL, TOUCH, TRIALS, contact_steps, press_entry,
+)
+from .events import EffortLaw, Mask
 from .impacts import impact, inverse_inertia
 from .touching import Gaps, Touching
-
-IMPACTS = 10     # largest number in a step; a contact that closes later is held closed for the rest of the step
-ADDED = 10       # largest number of additions of contacts then
-TRIALS = 60      # of the search for an impact
-BISECT = 20      # trials before bisection
-NEARLY = 1e-3    # accepted residual, relative to the largest impulse, if Newton's method cycles
 
 Flight = Callable[[Array, Array, float, float], tuple[Array, Array]]
 
@@ -51,25 +47,26 @@ class Ended(NamedTuple):
 
 
 class Stepping:
-    """Steps of a model. joints: their dry friction (`joint_data`). flying: the integrator of flights, if any.
+    """Steps of a model. joints: their dry friction (`joint_data`). flying: the integrator of flights.
 
     After `advance`: force, impulse (n, 3), in the contacts' axes, of what stays closed and of impacts; slip (n,): speed
     of sliding.
     """
 
     def __init__(self, touching: Touching, joints: Array, constrained: ConstrainedMotion | None,
-                 flying: variational.Variational | None) -> None:
+                 flying: variational.Variational) -> None:
         self.model, self.touching, self._joints, self._constrained = touching.model, touching, joints, constrained
         self._free = variational.Variational(
             self.model, Bounds(self.model, False, False).joints(self.model, Friction()), None, constrained)
         self._inverse, self._flying = inverse_inertia(self.model, constrained), flying
+        self._laws = np.stack([touching.friction, touching.restitution])
         self.forget()
 
     def forget(self) -> None:
         """Reset after the state was set from outside."""
         nothing = np.zeros((self.touching.size, 3))
         self.force, self.impulse, self.slip = nothing, nothing, nothing[:, 0]
-        self._last = np.zeros((self.touching.size, 4))    # see `contact_steps`
+        self._last = np.zeros((self.touching.size, OUT))    # see `contact_steps`
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw, wrenches: Any,
                 fly: Flight | None) -> tuple[Array, Array]:
@@ -80,7 +77,7 @@ class Stepping:
         self.forget()
         force, impulse = np.zeros((2, touching.size, 3))
         remaining = h
-        momentum = None if flying is None else flying.momentum
+        momentum = flying.momentum
         start = touching.at(q, v)
         near = self._closed(start)
         for turn in range(IMPACTS + ADDED):
@@ -88,7 +85,7 @@ class Stepping:
 
             def part(s: float, q: Array = q, v: Array = v, near: Mask = near, begin: Any = momentum,
                      t: float = t + h - remaining) -> Ended:
-                if flying is not None and fly is not None and not near.any():
+                if fly is not None and not near.any():
                     flying.momentum = begin
                     q1, v1 = fly(q, v, t, s)
                     gaps = touching.at(q1, v1)
@@ -113,7 +110,7 @@ class Stepping:
 
             def attempt(s: float, can: Mask = can, part: Callable[[float], Ended] = part) -> tuple[Ended, Array]:
                 end = part(s)
-                return end, np.where(can, -end.gaps.gap - TOUCH, -1.0) / EXACT[0]
+                return end, np.where(can, -end.gaps.gap - TOUCH, -1.0) / GAP
 
             s, end, _ = first_event(attempt, remaining, TRIALS, BISECT, 1.0)
             q, v, momentum = end.q, end.v, end.momentum
@@ -133,31 +130,29 @@ class Stepping:
                 break
         self.force, self.impulse = (force + end.p) / h, impulse
         self.slip = np.hypot(*(end.gaps.J[:, 1:] @ end.v).T)
-        if flying is not None:
-            flying.momentum = end.momentum
+        flying.momentum = end.momentum
         return end.q, end.v
 
     @property
     def compiled(self) -> bool:
         """Whether `many` may be called."""
         flying = self._flying
-        return flying is not None and self._constrained is None and flying.central == self._free.central
+        return self._constrained is None and flying.central == self._free.central
 
     def many(self, q: Array, v: Array, h: float, efforts: Array, wrench: Array, steps: int) -> int:
-        """Advance q, v in place by at most `steps` steps of h (s), while nothing else touches; returns the number made.
-        efforts (1 or steps, 1, nv); wrench: in node frames, or empty.
+        """Advance q, v in place by at most `steps` steps of h (s); returns the number made. efforts (1 or steps, k,
+        nv), see `effort_at`; wrench: in node frames, or empty.
         """
         flying, touching = self._flying, self.touching
-        assert flying is not None
         begun, p, frame = flying.begin()
         known, out = np.array([begun]), self._last.copy()
         done = int(contact_steps.call(
-            self.model._block, flying.block, *touching.packed, touching.friction, q, v, p, frame, known, efforts,
+            self.model._block, flying.block, *touching.packed, self._laws, q, v, p, frame, known, efforts,
             wrench, flying.damping, flying.gravity, self._joints, self._free.joints, h, steps, out))
         if done:
             flying.momentum = (p, frame) if known[0] else None
             self._last = out
-            self.force, self.impulse, self.slip = out[:, :3] / h, np.zeros((touching.size, 3)), out[:, 3].copy()
+            self.force, self.impulse, self.slip = out[:, :3] / h, out[:, IMPULSE:], out[:, SLIDING]
         return done
 
     def _closed(self, here: Gaps) -> Mask:
