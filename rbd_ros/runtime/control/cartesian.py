@@ -191,7 +191,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         if self.safety.latched:
             raise Rejected("bad_trajectory", "no goal is accepted during an emergency stop: call ~/reset first")
         if self._filter is None or self.safety.mode == "inactive" or self.state.age(now) >= self.state.timeout:
-            raise Rejected("bad_trajectory", "no goal is accepted before the link is held: the node is inactive, or has "
+            raise Rejected("bad_trajectory", "no goal is accepted before the link is held: the node is inactive or has "
                            "no fresh joint states")
         R = so3.from_quaternion(quaternion / size)
         if frame and frame != self.model.body_names[0]:
