@@ -7,8 +7,9 @@ import pytest
 import rbd_ros as rbd
 from rbd_ros.core.lie import so3
 from rbd_ros.core.motion.velocity_limits import velocity_limits
-from rbd_ros.runtime.control.cartesian import FAST, CartesianController, CartesianSettings
-from rbd_ros.runtime.damping_gains import largest_damping, sampled_inertia
+from rbd_ros.core.dynamics.impedance import RATE
+from rbd_ros.runtime.control.cartesian import FAST, Aim, CartesianController, CartesianSettings
+from rbd_ros.runtime.damping_gains import STABLE, largest_damping, sampled_inertia
 from rbd_ros.runtime.safety import Command
 
 MODEL = rbd.sample("iiwa")
@@ -55,6 +56,14 @@ class Rig:
     @property
     def pose(self):
         return rbd.forward_kinematics(MODEL, self.plant.q)[-1]
+
+    def blocked(self, seconds):
+        """A link that cannot move; returns the efforts."""
+        q, first = self.plant.q.copy(), len(self.asked)
+        for _ in range(round(seconds / STEP)):
+            self.now += STEP
+            self.asked.append(self.controller.on_state(self.now, round(1e9 * self.now), NAMES, q, np.zeros(7)).effort)
+        return np.array(self.asked[first:])
 
     def goal(self, move, turn=(0.0, 0.0, 0.0), frame=""):
         T = self.pose
@@ -208,3 +217,93 @@ def test_a_random_walk_never_runs_away(seed):
 def test_wrong_parameters(values, words):
     with pytest.raises(rbd.RbdError, match=words):
         CartesianSettings.from_values(values, MODEL)
+
+
+def test_an_axis_that_is_let_go_does_not_hold_the_target():
+    rig = Rig(**{"stiffness.translation": [0.0, 300.0, 300.0], "stiffness.rotation": [0.0, 20.0, 20.0]}).run(0.8)
+    target, (x, y, z) = rig.controller._filter, rig.pose[:3, 3]
+    target.aim(so3.exp(np.array([1.0, 0.0, 0.0])) @ rig.pose[:3, :3], np.array([x + 0.4, y, z]))
+    rig.blocked(3.0)
+    target.aim(target.goal[:9].reshape(3, 3), np.array([x + 0.41, y + 0.1, z]))
+    rig.blocked(3.0)
+    np.testing.assert_allclose(target.target[9:12], [x + 0.41, y + 0.1, z], atol=1e-3)
+
+
+def test_a_lower_bandwidth_waits_for_the_target_to_rest():
+    rig = Rig().run(0.8)
+    y, most = rig.pose[1, 3], 0.0
+    assert rig.goal([0.0, 0.3, 0.0])
+    rig.run(0.9)
+    rig.controller.apply(CartesianSettings.from_values({**GAINS, "target.bandwidth": 0.2}, MODEL))
+    for _ in range(40):
+        rig.run(0.1)
+        most = max(most, rig.controller._filter.target[10] - y)
+    assert 0.299 < most < 0.301 and rig.controller._filter.bandwidth == 0.2
+
+
+def test_the_robots_own_coriolis_effort_is_subtracted():
+    v = np.array([0.5, -0.4, 0.3, 0.6, -0.5, 0.2, 0.1])
+    plain, own = (CartesianController(MODEL, CartesianSettings.from_values({"robot_compensates": names}, MODEL))
+                  for names in ([], ["coriolis"]))
+    target = np.concatenate([rbd.forward_kinematics(MODEL, START)[-1, :3, :3].ravel(), np.zeros(3), np.full(6, 0.1),
+                             np.zeros(6)])
+    efforts = [each.safety.laws.newest.effort(START, v, Aim(target, START), each.loop) for each in (plain, own)]
+    coriolis = rbd.inverse_dynamics(MODEL, START, v, np.zeros(7)) - rbd.gravity_effort(MODEL, START)
+    assert np.abs(coriolis).max() > 0.05
+    np.testing.assert_allclose(efforts[0] - efforts[1], coriolis, atol=1e-9)
+
+
+def test_damping_is_bounded_by_the_rate_that_states_have_rather_than_the_expected_one():
+    rig = Rig(**{"state_rate": 1000.0, "feedback.min_rate": 0.1, "stiffness.rotation": [3000.0] * 3}).run(1.0)
+    law = rig.controller.safety.laws.newest.law
+    assert STABLE / STEP < law._numbers[RATE] < 0.6 * STABLE * 1000.0    # of a mean over 0.7 s
+
+
+def test_after_a_standstill_of_the_node_the_link_is_held_where_it_is():
+    rig = Rig().run(0.8)
+    assert rig.goal([0.0, 0.3, 0.0])
+    rig.run(0.6)
+    rig.now += 0.3    # neither states nor watchdog
+    here = rig.pose[:3, 3].copy()
+    rig.run(2.0)
+    assert rig.controller.report()["goals_dropped"] == 1 and np.linalg.norm(rig.pose[:3, 3] - here) < 0.1
+
+
+def test_too_fast_a_joint_drops_the_goal_and_none_is_taken_until_the_link_is_held():
+    rig = Rig().run(0.8)
+    assert rig.goal([0.0, 0.3, 0.0])
+    rig.run(0.2)
+    fast = np.zeros(7)
+    fast[6] = 1.5 * LIMITS[6]
+    for k in range(40):    # faster in steps that are plausible
+        rig.now += STEP
+        rig.controller.on_state(rig.now, round(1e9 * rig.now), NAMES, rig.plant.q, min(k / 30.0, 1.0) * fast)
+    assert rig.controller.safety.mode == "waiting" and rig.controller.report()["goals_dropped"] == 1
+    assert "not held" in rig.goal([0.0, 0.1, 0.0]).text
+    rig.run(1.0)
+    assert rig.goal([0.0, 0.1, 0.0])
+    rig.controller.deactivate()
+    rig.run(0.1)
+    assert "ramp_out" in rig.goal([0.0, 0.1, 0.0]).text
+
+
+@pytest.mark.parametrize(("kind", "end_effector", "words"), [
+    ("revolute", "base", "no joint moves"), ("planar", "", "one coordinate"), ("floating", "", "one coordinate")])
+def test_links_and_joints_that_are_refused(kind, end_effector, words):
+    model = rbd.load_urdf(f"""<robot name="r"><link name="base"/><link name="tip"><inertial><mass value="1"/>
+        <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="{kind}">
+        <parent link="base"/><child link="tip"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="9" velocity="1"/>
+        </joint></robot>""")
+    with pytest.raises(rbd.RbdError, match=words):
+        CartesianSettings.from_values({"end_effector": end_effector}, model)
+
+
+def test_a_blocked_link_that_is_called_back_feels_no_step():
+    rig, efforts = Rig().run(0.8), []
+    for move, turn in ((0.5, 0.0), (-0.3, 0.0), (0.0, 2.0), (0.0, 4.0), (0.0, 6.0)):
+        assert rig.goal([0.0, move, 0.0], [0.0, 0.0, turn])
+        efforts.append(rig.blocked(2.5))
+        report = rig.controller.report()
+        assert report["rotation_error_mrad"] < 900.0 and report["position_error_mm"] < 165.0
+    steps = np.abs(np.diff(np.vstack(efforts), axis=0)).max()
+    assert steps < 1.0, steps

@@ -183,6 +183,14 @@ def test_the_posture_does_not_move_the_link():
     np.testing.assert_allclose(rbd.jacobian(IIWA, Q, TIP) @ a, 0.0, atol=1e-10)
 
 
+def test_springs_at_limits_are_bounded_by_the_rate():
+    law, q = law_of(translation=np.zeros(3), rotation=np.zeros(3), posture_damping=0.0), Q.copy()
+    q[6] = IIWA.position_upper[6] + 0.01
+    target, inertia = aimed(*pose(q)), rbd.mass_matrix(IIWA, q)[6, 6]
+    at = [law.effort(q, np.zeros(7), target, q, rate)[6] / -0.06 for rate in (np.inf, 1000.0, 100.0)]
+    np.testing.assert_allclose(at, [100.0, min(100.0, inertia * 300.0**2), inertia * 30.0**2])
+
+
 @pytest.mark.parametrize("n", [1, 2, 6])
 def test_eigenvalues(n):
     rng = np.random.default_rng(n)

@@ -262,8 +262,9 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
             wrench[r] += L[r, c] * turned[c]
     for i in range(n):
         into = max(joints[LOWER, i] - q[i], 0.0) - max(q[i] - joints[UPPER, i], 0.0)
-        tau[i] = joints[STIFFNESS, i] * into
-        energy += 0.5 * joints[STIFFNESS, i] * into * into
+        k = min(joints[STIFFNESS, i], (0.5 * numbers[RATE]) ** 2 * H[i, i])    # what is stable at the rate
+        tau[i] = k * into
+        energy += 0.5 * k * into * into
     if moving:
         times_inertia(F, target, 12, turned, image)
         for i in range(n):

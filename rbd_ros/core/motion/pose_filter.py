@@ -18,7 +18,8 @@ from ..model.block import all_finite, matrix, put, put_matrix, vector
 
 Array = NDArray[np.float64]
 SUBSTEP = 2e-3    # s
-NEAR = 1e-4       # m, and of axes
+NEAR = 1e-4       # m, and of axes; at rest per s and s²
+PACING = 0.05     # s in which the pace changes by 1
 R, P, W, V, B, A, SIZE = 0, 9, 12, 15, 18, 21, 24    # axes, origin; angular and linear speed; their rates
 
 
@@ -65,6 +66,7 @@ class PoseFilter:
 
     def __init__(self, axes: Array, origin: Array, bandwidth: float, speed: float, angular_speed: float) -> None:
         self.bandwidth, self.speed, self.angular_speed = bandwidth, speed, angular_speed
+        self._pace = 1.0
         self._state = np.zeros(SIZE)
         self._state[:12] = self.goal = np.concatenate([np.ravel(axes), origin])
         self.target = self._state.copy()    # axes, origin, twist and its rate, in axes of the root
@@ -84,9 +86,17 @@ class PoseFilter:
         """Whether the target has come to the goal."""
         return bool(np.abs(self.goal - self._state[:12]).max() < NEAR)
 
+    @property
+    def rests(self) -> bool:
+        """Whether the target stands still, at any pace."""
+        return bool(np.abs(self._state[W:]).max() < NEAR)
+
     def advance(self, dt: float, pace: float = 1.0) -> Array:
-        """The target (24,) after dt (s), in which its time passes by pace · dt."""
+        """The target (24,) after dt (s), in which its time passes by pace · dt; the pace changes within `PACING`, so
+        that its speed has no step.
+        """
         steps = max(1, round(dt / SUBSTEP))
+        pace = self._pace = self._pace + min(max(pace - self._pace, -dt / PACING), dt / PACING)
         target = np.empty(SIZE)
         pose_filter_entry.call(self._state, self.goal, pace * dt / steps, steps, self.bandwidth, self.speed,
                                self.angular_speed, target)

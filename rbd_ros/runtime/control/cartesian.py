@@ -7,6 +7,7 @@ where it is then.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.dynamics.kinematics import forward_kinematics
+from ...core.dynamics.inverse import inverse_dynamics
+from ...core.dynamics.kinematics import forward_kinematics, jacobian
 from ...core.errors import RbdError, unknown_name
 from ...core.lie import so3
 from ...core.model.robot_model import RobotModel
@@ -37,7 +39,7 @@ FRAMES = ("base", "target")
 MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
 LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
-LEASH = 0.15      # m: how far the target leaves a link behind that does not follow
+LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
 UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
 
 
@@ -81,11 +83,14 @@ class CartesianSettings(TorqueSettings):
     def from_values(values: Mapping[str, Any], model: RobotModel) -> CartesianSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(CARTESIAN_TABLE, values)
-        if model.nq != model.nv:
+        if model.nq != model.nv or any(joint.nv > 1 for joint in model.joints):
             raise RbdError("Cartesian control needs joints of one coordinate each")
         if (name := values["end_effector"]) and name not in model.body_names:
             raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
-        return CartesianSettings(**CartesianSettings.fields_from(values, model))
+        settings = CartesianSettings(**CartesianSettings.fields_from(values, model))
+        if not jacobian(model, model.neutral(), settings.body).any():
+            raise RbdError(f"parameter 'end_effector': no joint moves link '{settings.body}'")
+        return settings
 
     @property
     def body(self) -> str:
@@ -112,6 +117,13 @@ class Aim(NamedTuple):
     posture: Array
 
 
+def rotation_vector(R: Array) -> Array:
+    """Of a rotation matrix, in a few µs; (0, 0, 0) at half a turn."""
+    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    size = math.sqrt(x * x + y * y + z * z)
+    return np.array((x, y, z)) * (math.atan2(size, R[0, 0] + R[1, 1] + R[2, 2] - 1.0) / size if size > 0.0 else 0.0)
+
+
 class CartesianLaws(Laws):
     """The impedance, and gravity where the robot does not add it itself."""
 
@@ -127,11 +139,15 @@ class CartesianLaws(Laws):
 
     def effort(self, q: Array, v: Array, aim: Aim, loop: LoopRate) -> Array:
         """The effort (nv,); the loop's share is a factor of all but gravity."""
-        own = self._zero if "gravity" in self.settings.compensates else self.gravity(q)
+        compensates = self.settings.compensates
+        own = self._zero if "gravity" in compensates else self.gravity(q)
         if loop.share <= 0.0:
             return own
-        return own + loop.share * self.law.effort(q, v, aim.target, aim.posture,
-                                             1.0 / loop.period if loop.period > 0.0 else np.inf)
+        period = max(loop.period, loop.step)    # as expected or learnt, or slower
+        effort = self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf)
+        if "coriolis" in compensates:
+            effort += self.gravity(q) - inverse_dynamics(self.model, q, v, self._zero)
+        return own + loop.share * effort
 
 
 class CartesianController(TorqueController[CartesianLaws]):
@@ -156,11 +172,15 @@ class CartesianController(TorqueController[CartesianLaws]):
         assert isinstance(settings, CartesianSettings)
         super().apply(settings)
         if self._filter is not None:
-            self._filter.bandwidth, self._filter.speed = settings.bandwidth, settings.speed
-            self._filter.angular_speed = settings.angular_speed
+            self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
 
     def clear(self) -> None:
-        self._filter = self._aim = None
+        self._drop()
+        self._aim = None
+
+    def _drop(self) -> None:
+        self._dropped += self._filter is not None and not self._filter.waits
+        self._filter = None
 
     @property
     def pose(self) -> Array:
@@ -190,9 +210,10 @@ class CartesianController(TorqueController[CartesianLaws]):
                            f"{', '.join(self.model.body_names)}")
         if self.safety.latched:
             raise Rejected("bad_trajectory", "no goal is accepted during an emergency stop: call ~/reset first")
-        if self._filter is None or self.safety.mode == "inactive" or self.state.age(now) >= self.state.timeout:
-            raise Rejected("bad_trajectory", "no goal is accepted before the link is held: the node is inactive or has "
-                           "no fresh joint states")
+        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
+                or self.state.age(now) >= self.state.timeout):
+            raise Rejected("bad_trajectory", "no goal is accepted while the link is not held, as without fresh joint "
+                           f"states (mode '{self.safety.mode}')")
         R = so3.from_quaternion(quaternion / size)
         if frame and frame != self.model.body_names[0]:
             T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]
@@ -207,12 +228,15 @@ class CartesianController(TorqueController[CartesianLaws]):
         state, settings = self.state, self.settings
         self._before, elapsed = self._aim, 1e-9 * (state.time_ns - self._time_ns)
         self._time_ns = state.time_ns
-        if self._filter is None or self.safety.mode not in MODES or self.loop.slow:
-            self._dropped += self._filter is not None and not self._filter.waits
+        if (self._filter is None or self.safety.mode not in MODES or self.loop.slow
+                or now - self.safety.time >= settings.safety.state_timeout):
+            self._drop()
             T = self.pose
             self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
             self._posture = np.array(state.q)
         elif elapsed > 0.0:
+            if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
+                self._filter.bandwidth = settings.bandwidth
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
         self._aim = Aim(self._filter.target, posture)
@@ -221,9 +245,19 @@ class CartesianController(TorqueController[CartesianLaws]):
         """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
         """
         slack = (1.0 - float(np.max(np.abs(self.state.v) / self._fastest))) / (1.0 - EASY)
-        left = target.target[9:12] - self.pose[:3, 3]
-        if (target.goal[9:12] - target.target[9:12]) @ left > 0.0:
-            slack = min(slack, 2.0 - 2.0 * float(np.linalg.norm(left)) / LEASH)
+        T, R = self.pose, target.target[:9].reshape(3, 3)
+        in_target = self.settings.frame == "target"
+        for left, ahead, stiffness, most in (
+                (target.target[9:12] - T[:3, 3], target.goal[9:12] - target.target[9:12], self.settings.translation,
+                 LEASH),
+                (rotation_vector(R @ T[:3, :3].T), rotation_vector(target.goal[:9].reshape(3, 3) @ R.T),
+                 self.settings.rotation, TURN)):
+            if in_target:
+                left, ahead = left @ R, ahead @ R
+            # soft axes count less, and those that are let go do not
+            left = np.sqrt(stiffness / max(*stiffness, 1e-12)) * left
+            if left @ ahead > 0.0:
+                slack = min(slack, 2.0 - 2.0 * math.sqrt(left @ left) / most)
         return min(max(slack, 0.0), 1.0)
 
     def command(self, now: float, laws: CartesianLaws) -> Command | NoCommand:
@@ -232,7 +266,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         over = np.abs(self.state.v) / self._fastest
         j = int(np.argmax(over))
         if over[j] > FAST and self.safety.mode != "ramp_out":
-            self._filter = None
+            self._drop()
             return NoCommand(f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its "
                              f"limit {self._fastest[j]:.3g} (rad/s or m/s)")
         return Command(laws.effort(self.state.q, self.state.v, self._aim, self.loop))

@@ -67,7 +67,7 @@ class CartesianLaw:
         tau = np.empty(self.model.nv)
         if not impedance_entry.call(self.model._block, q, v, self._index, target, self._numbers, self._joints,
                                     self._work, self._matrices, self._rows, self._small, self._known, tau):
-            raise RbdError("Cartesian impedance: the effort would not be finite")
+            raise RbdError("Cartesian impedance: the effort would not be finite, or the mass matrix is singular")
         return tau
 
     @property
