@@ -14,7 +14,8 @@ import time
 from geometry_msgs.msg import PoseStamped
 
 from ..core.model.robot_model import RobotModel
-from ..runtime.control.cartesian import CARTESIAN_TABLE, CartesianController, CartesianSettings
+from ..runtime.control.cartesian import CartesianController
+from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from ..runtime.control.torque_settings import TorqueSettings
 from .base.model_node import RELIABLE
 from .base.spin import run

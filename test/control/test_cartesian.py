@@ -8,7 +8,8 @@ import rbd_ros as rbd
 from rbd_ros.core.lie import so3
 from rbd_ros.core.motion.velocity_limits import velocity_limits
 from rbd_ros.core.dynamics.impedance import RATE
-from rbd_ros.runtime.control.cartesian import FAST, Aim, CartesianController, CartesianSettings
+from rbd_ros.runtime.control.cartesian import FAST, Aim, CartesianController
+from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
 from rbd_ros.runtime.damping_gains import STABLE, largest_damping, sampled_inertia
 from rbd_ros.runtime.safety import Command
 
@@ -94,7 +95,7 @@ def test_tracking_with_feed_forward():
     rig.goal([0.0, 0.15, 0.0])
     for _ in range(150):
         rig.run(0.01)
-        off.append(rig.controller.safety.laws.newest.law.off)
+        off.append(rig.controller.safety.laws.newest.law.seen.off)
     behind = 0.25 * 2.0 * np.sqrt(5.0 / 300.0)    # of a mass of 5 kg at its damper, at the largest speed
     assert max(off) < 0.02 * behind
 

@@ -15,7 +15,8 @@ import rbd_ros as rbd
 from rbd_ros.core.dynamics.friction import LOAD_SMOOTHING
 from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
 from rbd_ros.core.model.payload import payload, with_payloads
-from rbd_ros.runtime.control.cartesian import CARTESIAN_TABLE, CartesianController, CartesianSettings
+from rbd_ros.runtime.control.cartesian import CartesianController
+from rbd_ros.runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from rbd_ros.runtime.control.following import FollowingController

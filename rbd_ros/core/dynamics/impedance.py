@@ -21,20 +21,23 @@ import numpy as np
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import routine
 from ..lie import so3
-from ..lie.spatial import add, compose, cross, rotate, scale, sub
+from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, scale, sub
 from ..model.block import (
-    LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, all_finite, integer, matrix, rates_valid, size_v, vector,
+    LINK, LINK_NODE, LINK_POSITION, LINK_START, all_finite, integer, matrix, put, rates_valid, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from . import inverse, kinematics, mass_matrix
+from .shared_coordinates import cholesky_factor, cholesky_substitute
 
 LENGTH = 0.2     # m: angles count as translations at this arm
 SWEEPS = 12      # of Jacobi's rotations
 SLOW = 0.01      # m/s
-TRANSLATION, ROTATION, IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, RATE = 0, 3, 6, 7, 8, 9, 10, 11, 12
+TRANSLATION, ROTATION = 0, 3    # places of the law's numbers
+IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, RATE, NUMBERS = range(6, 14)
 # rows of joints: acceleration towards the posture, lower and upper ends of what is free of springs, their stiffness
 POSTURE, LOWER, UPPER, STIFFNESS, JOINTS = range(5)
 HIDDEN, OFF, TURNED, ENERGY, BOUNDED, KNOWN = range(6)
+ROWS, SMALL = 16, 40    # of the workspaces
 SIZE = max(inverse.SIZE, kinematics.SIZE, mass_matrix.SIZE)    # of the workspace per node
 
 
@@ -74,29 +77,23 @@ def eigen(A, V, n):
 
 
 @routine
-def solve_rows(H, Y, n, rows):
-    """Rows y := H⁻¹ y for symmetric positive definite H (n, n), which becomes its factor; False where it is not."""
-    for i in range(n):
-        for j in range(i + 1):
-            x = H[i, j]
-            for k in range(j):
-                x -= H[i, k] * H[j, k]
-            if i != j:
-                H[i, j] = x / H[j, j]
-            elif x > 0.0:
-                H[i, i] = np.sqrt(x)
-            else:
-                return False
-    for r in range(rows):
-        for i in range(n):
-            for k in range(i):
-                Y[r, i] -= H[i, k] * Y[r, k]
-            Y[r, i] /= H[i, i]
-        for i in range(n - 1, -1, -1):
-            for k in range(i + 1, n):
-                Y[r, i] -= H[k, i] * Y[r, k]
-            Y[r, i] /= H[i, i]
-    return True
+def apply(A, x, k, out):
+    """`out = A x[k:]`."""
+    for r in range(A.shape[0]):
+        total = 0.0
+        for c in range(A.shape[1]):
+            total += A[r, c] * x[k + c]
+        out[r] = total
+
+
+@routine
+def apply_transposed(A, x, out):
+    """`out = Aᵀ x`."""
+    for c in range(A.shape[1]):
+        total = 0.0
+        for r in range(A.shape[0]):
+            total += A[r, c] * x[r]
+        out[c] = total
 
 
 @routine
@@ -113,40 +110,32 @@ def bounded_spring(force, deflection, stiffest, most):
 @routine
 def stretched(stiffness, k, R, x):
     """`R diag(stiffness[k:k + 3]) Rᵀ x`, and the largest of these."""
-    y = (R[0] * x[0] + R[3] * x[1] + R[6] * x[2], R[1] * x[0] + R[4] * x[1] + R[7] * x[2],
-         R[2] * x[0] + R[5] * x[1] + R[8] * x[2])
+    y = rotate_back(R, x)
     return rotate(R, (stiffness[k] * y[0], stiffness[k + 1] * y[1], stiffness[k + 2] * y[2])), max(
         stiffness[k], stiffness[k + 1], stiffness[k + 2])
 
 
 @routine
-def springs(R, p, R_d, p_d, numbers):
-    """Moment and force of the springs on the link, their energy, and the rotation vector from R to R_d."""
-    axes = R_d if numbers[IN_TARGET] > 0.0 else (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+def rotation_between(R, R_d):
+    """log(R_d Rᵀ)."""
     x, y, z, w = so3.matrix_to_quaternion(compose(R_d, (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8])))
-    s = so3.quaternion_log(x, y, z, w)
-    m, stiffest = stretched(numbers, ROTATION, axes, s)
-    m, turned = bounded_spring(m, s, stiffest, numbers[MOMENT])
-    e = sub(p_d, p)
-    f, stiffest = stretched(numbers, TRANSLATION, axes, e)
-    f, moved = bounded_spring(f, e, stiffest, numbers[FORCE])
-    G = so3.right_jacobian_inverse(s)
-    moment = (G[0] * m[0] + G[3] * m[1] + G[6] * m[2], G[1] * m[0] + G[4] * m[1] + G[7] * m[2],
-              G[2] * m[0] + G[5] * m[1] + G[8] * m[2])
-    return moment, f, turned + moved, s
+    return so3.quaternion_log(x, y, z, w)
 
 
 @routine
-def link_pose(B, q, link, W):
-    """Axes and origin of a link, in those of the root; into W the node motion of order 0."""
-    kinematics.node_motion(B, q, 0, q, q, 0, 0, W)
-    o = integer(B, LINK_START) + LINK * link
-    R, p, h = matrix(B, o + LINK_ROTATION), vector(B, o + LINK_POSITION), integer(B, o + LINK_NODE)
-    if h >= 0:
-        w = kinematics.SIZE * h
-        R_h = matrix(W, w + kinematics._R)
-        return compose(R_h, R), add(rotate(R_h, p), vector(W, w + kinematics._P))
-    return R, p
+def stiffness_axes(R_d, numbers):
+    """Axes along which the stiffnesses are given."""
+    return R_d if numbers[IN_TARGET] > 0.0 else (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+
+
+@routine
+def springs(s, e, axes, numbers):
+    """Moment and force of the springs on the link, s and e rotation vector and way to the target; their energy."""
+    m, stiffest = stretched(numbers, ROTATION, axes, s)
+    m, turned = bounded_spring(m, s, stiffest, numbers[MOMENT])
+    f, stiffest = stretched(numbers, TRANSLATION, axes, e)
+    f, moved = bounded_spring(f, e, stiffest, numbers[FORCE])
+    return rotate_back(so3.right_jacobian_inverse(s), m), f, turned + moved
 
 
 @routine
@@ -178,20 +167,18 @@ def coriolis(B, q, v, led, zero, scratch, W, tau):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[:, ::1], "
              "float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1])")
 def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, known, tau):
-    """The effort of one state. target: R_d (9), p_d (3), ν_d (6), ν̇_d (6). H (2 nv, nv), rows (16, nv), small (42, 6);
-    known (KNOWN): hidden directions, |p_d − p|, |log(R_d Rᵀ)|, energy of all springs, directions whose damping is
+    """The effort of one state. target: R_d (9), p_d (3), ν_d (6), ν̇_d (6). H (2 nv, nv), rows (ROWS, nv), small (SMALL,
+    6); known (KNOWN): hidden directions, |p_d − p|, |log(R_d Rᵀ)|, energy of all springs, directions whose damping is
     bounded by the rate. False for invalid input, a mass matrix that is not positive definite, or a result that is not
     finite.
     """
     n = size_v(B)
     if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and all_finite(target) and all_finite(joints[POSTURE])):
         return False
-    R, p = link_pose(B, q, link, W)
-    R_d, p_d = matrix(target, 0), vector(target, 9)
     J, Y, zero, led, free, follows = rows[:6], rows[6:12], rows[12], rows[13], rows[14], rows[15]
-    A, V, U, half, L, F = small[:6], small[6:12], small[12:18], small[18:24], small[24:30], small[30:36]
-    vectors = small[36:]
-    kinematics.jacobian_recursion(B, q, 0, link, 2, rows.reshape(-1), 0)
+    A, V, L, F, U, half = small[:6], small[6:12], small[12:18], small[18:24], small[24:30], small[30:36]
+    wrench, x, y, z = small[36], small[37], small[38], small[39]
+    R, p = kinematics.jacobian_recursion(B, q, 0, link, 2, rows.reshape(-1), 0)
     mass_matrix.mass_matrix_recursion(B, q, 0, W, H.reshape(-1), 0)
     for i in range(n):
         zero[i] = led[i] = 0.0
@@ -199,14 +186,15 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
             H[n + i, j] = H[i, j]
         for r in range(6):
             Y[r, i] = J[r, i]
-    if not solve_rows(H[n:], Y, n, 6):
+    factor = H[n:].reshape(-1)
+    if not cholesky_factor(factor, n):
         return False
+    for r in range(6):    # rows of Y = J M⁻¹
+        cholesky_substitute(factor, n, Y[r])
     for r in range(6):
+        apply(J, Y[r], 0, x)
         for c in range(6):
-            x = 0.0
-            for i in range(n):
-                x += J[r, i] * Y[c, i]
-            A[r, c] = x * (1.0 / LENGTH if r < 3 else 1.0) * (1.0 / LENGTH if c < 3 else 1.0)
+            A[r, c] = x[c] * (1.0 / LENGTH if r < 3 else 1.0) * (1.0 / LENGTH if c < 3 else 1.0)
     eigen(A, V, 6)
     known[HIDDEN] = known[BOUNDED] = 0.0
     for c in range(6):    # Λ = L Lᵀ, of the feed-forward F Fᵀ; U := L⁻ᵀ
@@ -220,103 +208,106 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
             L[r, c] = unit * V[r, c] / root
             F[r, c] = np.sqrt(share) * L[r, c]
             U[r, c] = V[r, c] / unit * root
-    axes = R_d if numbers[IN_TARGET] > 0.0 else (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    R_d, p_d = matrix(target, 0), vector(target, 9)
+    axes, s, e = stiffness_axes(R_d, numbers), rotation_between(R, R_d), sub(p_d, p)
     for c in range(6):    # half = L⁻¹ K L⁻ᵀ
         m, _ = stretched(numbers, ROTATION, axes, (U[0, c], U[1, c], U[2, c]))
         f, _ = stretched(numbers, TRANSLATION, axes, (U[3, c], U[4, c], U[5, c]))
+        put(x, 0, m)
+        put(x, 3, f)
+        apply_transposed(U, x, y)
         for r in range(6):
-            half[r, c] = (U[0, r] * m[0] + U[1, r] * m[1] + U[2, r] * m[2]
-                          + U[3, r] * f[0] + U[4, r] * f[1] + U[5, r] * f[2])
+            half[r, c] = y[r]
     eigen(half, V, 6)
-    moment, force, energy, s = springs(R, p, R_d, p_d, numbers)
-    wrench, twist, turned, image = vectors[0], vectors[1], vectors[2], vectors[3]
-    speed = 0.0
-    moving = False
+    moment, force, energy = springs(s, e, axes, numbers)
+    put(wrench, 0, moment)
+    put(wrench, 3, force)
+
+    apply(J, v, 0, x)    # wrench += D (ν_d − ν), D = L V diag(2 ζ √κ) Vᵀ Lᵀ
     for r in range(6):
-        x = target[12 + r] * (LENGTH if r < 3 else 1.0)
-        speed += x * x
-        wrench[r] = moment[r] if r < 3 else force[r - 3]
-        twist[r] = target[12 + r]
-        moving |= target[12 + r] != 0.0 or target[18 + r] != 0.0
-        for i in range(n):
-            twist[r] -= J[r, i] * v[i]
-    for c in range(6):    # D = L V diag(2 ζ √κ) Vᵀ Lᵀ
-        turned[c] = 0.0
-        for r in range(6):
-            turned[c] += L[r, c] * twist[r]
+        x[r] = target[12 + r] - x[r]
+    apply_transposed(L, x, y)
+    apply_transposed(V, y, x)
     for c in range(6):
-        x = 0.0
-        for r in range(6):
-            x += V[r, c] * turned[r]
         rate = 2.0 * numbers[RATIO] * np.sqrt(max(half[c, c], 0.0))
-        if rate > numbers[RATE]:
-            rate = numbers[RATE]
-            known[BOUNDED] += 1.0
-        image[c] = rate * x
+        known[BOUNDED] += rate > numbers[RATE]
+        x[c] *= min(rate, numbers[RATE])
+    apply(V, x, 0, y)
+    apply(L, y, 0, x)
     for r in range(6):
-        turned[r] = 0.0
-        for c in range(6):
-            turned[r] += V[r, c] * image[c]
-    for r in range(6):
-        for c in range(6):
-            wrench[r] += L[r, c] * turned[c]
+        wrench[r] += x[r]
     for i in range(n):
         into = max(joints[LOWER, i] - q[i], 0.0) - max(q[i] - joints[UPPER, i], 0.0)
         k = min(joints[STIFFNESS, i], (0.5 * numbers[RATE]) ** 2 * H[i, i])    # what is stable at the rate
         tau[i] = k * into
         energy += 0.5 * k * into * into
+    speed, moving = 0.0, False
+    for r in range(6):
+        u = target[12 + r] * (LENGTH if r < 3 else 1.0)
+        speed += u * u
+        moving |= target[12 + r] != 0.0 or target[18 + r] != 0.0
     if moving:
-        times_inertia(F, target, 12, turned, image)
+        times_inertia(F, target[12:], y, x)
+        apply_transposed(Y, x, led)
         for i in range(n):
-            for r in range(6):
-                led[i] += Y[r, i] * image[r]
-        for r in range(6):
-            twist[r] = 0.0
-            for i in range(n):
-                twist[r] += J[r, i] * (v[i] - led[i])
-        times_inertia(F, twist, 0, turned, image)
+            follows[i] = v[i] - led[i]
+        apply(J, follows, 0, x)
+        times_inertia(F, x, y, z)
+        apply_transposed(Y, z, free)
         share = min(1.0, np.sqrt(speed) / SLOW)
         for i in range(n):
-            x = v[i] - led[i]
-            for r in range(6):
-                x -= Y[r, i] * image[r]
-            follows[i] = led[i] + share * x
+            follows[i] = led[i] + share * (follows[i] - free[i])
         coriolis(B, q, v, follows, zero, H[n:], W, tau)
         alpha, accel = link_bias(B, q, follows, zero, link, W)
-        for r in range(3):
-            twist[r] = target[18 + r] - alpha[r]
-            twist[r + 3] = target[21 + r] - accel[r]
-        times_inertia(F, twist, 0, turned, image)
+        put(x, 0, sub(vector(target, 18), alpha))
+        put(x, 3, sub(vector(target, 21), accel))
+        times_inertia(F, x, y, z)
         for r in range(6):
-            wrench[r] += image[r]
+            wrench[r] += z[r]
     for i in range(n):
-        free[i] = 0.0
-        for j in range(n):
-            free[i] += H[i, j] * (joints[POSTURE, j] - numbers[DAMPING] * (v[j] - led[j]))
+        follows[i] = joints[POSTURE, i] - numbers[DAMPING] * (v[i] - led[i])
+    apply(H[:n], follows, 0, free)
+    apply(Y, free, 0, x)
+    times_inertia(L, x, y, z)
     for r in range(6):
-        twist[r] = 0.0
-        for i in range(n):
-            twist[r] += Y[r, i] * free[i]
-    times_inertia(L, twist, 0, turned, image)
+        wrench[r] -= z[r]
+    apply_transposed(J, wrench, follows)
     for i in range(n):
-        tau[i] += free[i]
-        for r in range(6):
-            tau[i] += J[r, i] * (wrench[r] - image[r])
-    e = sub(p_d, p)
-    known[OFF] = np.sqrt(e[0] * e[0] + e[1] * e[1] + e[2] * e[2])
-    known[TURNED] = np.sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2])
-    known[ENERGY] = energy
+        tau[i] += free[i] + follows[i]
+    known[OFF], known[TURNED], known[ENERGY] = np.sqrt(dot(e, e)), np.sqrt(dot(s, s)), energy
     return all_finite(tau)
 
 
 @routine
-def times_inertia(L, x, k, turned, out):
-    """`out = L Lᵀ x[k:]`."""
+def times_inertia(L, x, y, out):
+    """`out = L Lᵀ x`, with y = Lᵀ x."""
     for c in range(6):
-        turned[c] = 0.0
+        y[c] = 0.0
         for r in range(6):
-            turned[c] += L[r, c] * x[k + r]
-    for r in range(6):
-        out[r] = 0.0
-        for c in range(6):
-            out[r] += L[r, c] * turned[c]
+            y[c] += L[r, c] * x[r]
+    apply(L, y, 0, out)
+
+
+@routine
+def slack(way, ahead, axes, numbers, k, most):
+    """Share of its pace at which a target goes on that is `way` ahead of its link, with `ahead` to its goal: from 1 at
+    half of `most` to 0; directions count by the roots of their stiffnesses numbers[k:k + 3], and not on the way back.
+    """
+    way, ahead = rotate_back(axes, way), rotate_back(axes, ahead)
+    stiffest = max(numbers[k], numbers[k + 1], numbers[k + 2], 1e-12)
+    x = (np.sqrt(numbers[k] / stiffest) * way[0], np.sqrt(numbers[k + 1] / stiffest) * way[1],
+         np.sqrt(numbers[k + 2] / stiffest) * way[2])
+    return min(2.0 - 2.0 * np.sqrt(dot(x, x)) / most, 1.0) if dot(x, ahead) > 0.0 else 1.0
+
+
+@quick_entry("float64(float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[::1], float64, float64, "
+             "float64[:, ::1])")
+def slack_entry(B, q, link, target, goal, numbers, leash, turn, rows):
+    """The smaller `slack` of translation, of a leash (m), and rotation, of a turn (rad). target, goal: axes and origin
+    first; rows (ROWS, nv).
+    """
+    R, p = kinematics.jacobian_recursion(B, q, 0, link, 2, rows.reshape(-1), 0)
+    R_d, p_d, R_g, p_g = matrix(target, 0), vector(target, 9), matrix(goal, 0), vector(goal, 9)
+    axes = stiffness_axes(R_d, numbers)
+    return min(slack(sub(p_d, p), sub(p_g, p_d), axes, numbers, TRANSLATION, leash),
+               slack(rotation_between(R, R_d), rotation_between(R_d, R_g), axes, numbers, ROTATION, turn))

@@ -50,8 +50,8 @@ def shared_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, H, out, effort
 
 
 @routine
-def cholesky_solve(H, n, b):
-    """b := H⁻¹ b for symmetric positive definite H (row-major), replaced by its factor; False if not definite."""
+def cholesky_factor(H, n):
+    """H (row-major), symmetric positive definite, becomes its lower factor; False if it is not definite."""
     for i in range(n):
         least = SINGULAR * H[i * n + i]
         for j in range(i + 1):
@@ -64,6 +64,12 @@ def cholesky_solve(H, n, b):
                 H[i * n + i] = np.sqrt(x)
             else:
                 return False
+    return True
+
+
+@routine
+def cholesky_substitute(H, n, b):
+    """b := H⁻¹ b, of the factor of H."""
     for i in range(n):
         for k in range(i):
             b[i] -= H[i * n + k] * b[k]
@@ -72,4 +78,12 @@ def cholesky_solve(H, n, b):
         for k in range(i + 1, n):
             b[i] -= H[k * n + i] * b[k]
         b[i] /= H[i * n + i]
+
+
+@routine
+def cholesky_solve(H, n, b):
+    """b := H⁻¹ b for symmetric positive definite H (row-major), replaced by its factor; False if not definite."""
+    if not cholesky_factor(H, n):
+        return False
+    cholesky_substitute(H, n, b)
     return True

@@ -7,107 +7,35 @@ where it is then.
 """
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.dynamics.inverse import inverse_dynamics
-from ...core.dynamics.kinematics import forward_kinematics, jacobian
-from ...core.errors import RbdError, unknown_name
+from ...core.dynamics.kinematics import forward_kinematics
 from ...core.lie import so3
 from ...core.model.robot_model import RobotModel
 from ...core.motion.pose_filter import PoseFilter
 from ...core.motion.velocity_limits import velocity_limits
-from ..damping_gains import DampingGains, sampled_inertia
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import Turns
 from ..inputs.rejections import TAKEN, Rejected, Verdict
-from ..parameters import Table, parameter, table_of, validate
-from ..safety import NOTHING, Command, NoCommand, SafetySettings
+from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
-from .cartesian_law import CartesianLaw, Impedance
+from .cartesian_law import CartesianLaw
+from .cartesian_settings import CartesianSettings
 from .loop_rate import LoopRate
 from .torque_controller import Laws, TorqueController
-from .torque_settings import TORQUE_TABLE, TorqueSettings
+from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
-FRAMES = ("base", "target")
 MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
 LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
 UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
-
-
-@dataclass(frozen=True, kw_only=True)
-class CartesianSettings(TorqueSettings):
-    """Validated parameters of Cartesian impedance control."""
-
-    end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
-    translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of stiffness.frame, "
-                                   "N/m.", name="stiffness.translation", lower=0.0, upper=1e5, count=3)
-    rotation: Array = parameter((20.0, 20.0, 20.0), "Stiffness of rotation about the axes of stiffness.frame, N m/rad.",
-                                name="stiffness.rotation", lower=0.0, upper=1e4, count=3)
-    frame: str = parameter("base", "Axes of the stiffness: base (of the root link) or target (of the target pose).",
-                           name="stiffness.frame", choices=FRAMES)
-    damping_ratio: float = parameter(1.0, "Damping ratio of the link on its springs, in every direction and pose.",
-                                     lower=0.0, upper=5.0)
-    force: float = parameter(50.0, "Largest force of the springs, N: from there on they give way.",
-                             name="largest.force", lower=1e-3, upper=1e5)
-    moment: float = parameter(10.0, "Largest moment of the springs, N m.", name="largest.moment", lower=1e-3, upper=1e4)
-    posture_bandwidth: float = parameter(3.0, "Bandwidth of the return to the posture of the activation, in what the "
-                                         "link's pose leaves open, 1/s.", name="posture.bandwidth", lower=0.0,
-                                         upper=50.0)
-    posture_damping: float = parameter(6.0, "Rate at which motion that the link's pose leaves open decays, 1/s.",
-                                       name="posture.damping", lower=0.0, upper=100.0)
-    margin: Array = parameter((0.05,), "Distance from a position limit at which its spring begins, rad or m.",
-                              name="limits.margin", lower=0.0, upper=1.0)
-    limit_stiffness: Array = parameter((100.0,), "Stiffness of the springs at position limits, N m/rad or N/m.",
-                                       name="limits.stiffness", lower=0.0, upper=1e5)
-    bandwidth: float = parameter(10.0, "Bandwidth of the filter from goal to target, 1/s.", name="target.bandwidth",
-                                 lower=0.1, upper=100.0)
-    speed: float = parameter(0.25, "Largest speed of the target, m/s.", name="target.speed", lower=1e-3, upper=10.0)
-    angular_speed: float = parameter(1.0, "Largest angular speed of the target, rad/s.", name="target.angular_speed",
-                                     lower=1e-3, upper=20.0)
-    farthest: float = parameter(1.0, "Goals farther than this from the link's position are rejected, m.",
-                                name="target.farthest", lower=1e-3, upper=100.0)
-    kp: Array = parameter((0.0,), "Proportional gain of the hold where no law acts (see safe_output.hold_position), N "
-                          "m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
-    kd: Array = parameter((0.0,), "Its derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)
-
-    @staticmethod
-    def from_values(values: Mapping[str, Any], model: RobotModel) -> CartesianSettings:
-        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
-        values = validate(CARTESIAN_TABLE, values)
-        if model.nq != model.nv or any(joint.nv > 1 for joint in model.joints):
-            raise RbdError("Cartesian control needs joints of one coordinate each")
-        if (name := values["end_effector"]) and name not in model.body_names:
-            raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
-        settings = CartesianSettings(**CartesianSettings.fields_from(values, model))
-        if not jacobian(model, model.neutral(), settings.body).any():
-            raise RbdError(f"parameter 'end_effector': no joint moves link '{settings.body}'")
-        return settings
-
-    @property
-    def body(self) -> str:
-        return self.end_effector or self.model.body_names[-1]
-
-    def damping_gains(self) -> DampingGains | None:
-        model = self.model
-        return DampingGains("gains.kd", model.joint_names, self.kd, sampled_inertia(model),
-                            model.armature > 0.0) if self.kd.any() else None
-
-    @property
-    def impedance(self) -> Impedance:
-        return Impedance(self.translation, self.rotation, self.frame == "target", self.damping_ratio, self.force,
-                         self.moment, self.posture_bandwidth, self.posture_damping, self.margin, self.limit_stiffness)
-
-
-CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, SafetySettings))
 
 
 class Aim(NamedTuple):
@@ -117,13 +45,6 @@ class Aim(NamedTuple):
     posture: Array
 
 
-def rotation_vector(R: Array) -> Array:
-    """Of a rotation matrix, in a few µs; (0, 0, 0) at half a turn."""
-    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
-    size = math.sqrt(x * x + y * y + z * z)
-    return np.array((x, y, z)) * (math.atan2(size, R[0, 0] + R[1, 1] + R[2, 2] - 1.0) / size if size > 0.0 else 0.0)
-
-
 class CartesianLaws(Laws):
     """The impedance, and gravity where the robot does not add it itself."""
 
@@ -131,7 +52,7 @@ class CartesianLaws(Laws):
 
     def __init__(self, settings: CartesianSettings) -> None:
         super().__init__(settings)
-        self.law = CartesianLaw(self.model, settings.body, settings.impedance)
+        self.law = CartesianLaw(settings)
         self._hold_gains = self.bounded(settings.kp, settings.kd, settings.safety.effort_limit)
 
     def hold_gains(self, q: Array) -> HoldGains | None:
@@ -244,21 +165,9 @@ class CartesianController(TorqueController[CartesianLaws]):
     def _pace(self, target: PoseFilter) -> float:
         """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
         """
-        slack = (1.0 - float(np.max(np.abs(self.state.v) / self._fastest))) / (1.0 - EASY)
-        T, R = self.pose, target.target[:9].reshape(3, 3)
-        in_target = self.settings.frame == "target"
-        for left, ahead, stiffness, most in (
-                (target.target[9:12] - T[:3, 3], target.goal[9:12] - target.target[9:12], self.settings.translation,
-                 LEASH),
-                (rotation_vector(R @ T[:3, :3].T), rotation_vector(target.goal[:9].reshape(3, 3) @ R.T),
-                 self.settings.rotation, TURN)):
-            if in_target:
-                left, ahead = left @ R, ahead @ R
-            # soft axes count less, and those that are let go do not
-            left = np.sqrt(stiffness / max(*stiffness, 1e-12)) * left
-            if left @ ahead > 0.0:
-                slack = min(slack, 2.0 - 2.0 * math.sqrt(left @ left) / most)
-        return min(max(slack, 0.0), 1.0)
+        speed = float(np.max(np.abs(self.state.v) / self._fastest))
+        slack = self.safety.laws.newest.law.slack(self.state.q, target.target, target.goal, LEASH, TURN)
+        return min(max(min((1.0 - speed) / (1.0 - EASY), slack), 0.0), 1.0)
 
     def command(self, now: float, laws: CartesianLaws) -> Command | NoCommand:
         if self._aim is None:
@@ -288,8 +197,8 @@ class CartesianController(TorqueController[CartesianLaws]):
         self.safety.laws.newest.effort(q, self._zero, Aim(target, q), self.loop)
 
     def report(self) -> dict[str, Any]:
-        law = self.safety.laws.newest.law
+        seen = self.safety.laws.newest.law.seen
         return super().report() | {
-            "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * law.off,
-            "rotation_error_mrad": 1e3 * law.turned, "hidden_directions": law.hidden,
-            "bounded_damping": law.bounded}
+            "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
+            "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
+            "bounded_damping": int(seen.bounded)}

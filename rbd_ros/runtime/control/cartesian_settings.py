@@ -1,0 +1,82 @@
+"""Parameters of Cartesian impedance control."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.dynamics.kinematics import jacobian
+from ...core.errors import RbdError, unknown_name
+from ...core.model.robot_model import RobotModel
+from ..damping_gains import DampingGains, sampled_inertia
+from ..parameters import Table, parameter, table_of, validate
+from ..safety import SafetySettings
+from .torque_settings import TORQUE_TABLE, TorqueSettings
+
+Array = NDArray[np.float64]
+FRAMES = ("base", "target")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CartesianSettings(TorqueSettings):
+    """Validated parameters. translation, rotation (3,): stiffnesses; other arrays (nv,) in model order."""
+
+    end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
+    translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of stiffness.frame, "
+                                   "N/m.", name="stiffness.translation", lower=0.0, upper=1e5, count=3)
+    rotation: Array = parameter((20.0, 20.0, 20.0), "Stiffness of rotation about the axes of stiffness.frame, N m/rad.",
+                                name="stiffness.rotation", lower=0.0, upper=1e4, count=3)
+    frame: str = parameter("base", "Axes of the stiffness: base (of the root link) or target (of the target pose).",
+                           name="stiffness.frame", choices=FRAMES)
+    damping_ratio: float = parameter(1.0, "Damping ratio of the link on its springs, in every direction and pose.",
+                                     lower=0.0, upper=5.0)
+    force: float = parameter(50.0, "Largest force of the springs, N: from there on they give way.",
+                             name="largest.force", lower=1e-3, upper=1e5)
+    moment: float = parameter(10.0, "Largest moment of the springs, N m.", name="largest.moment", lower=1e-3, upper=1e4)
+    posture_bandwidth: float = parameter(3.0, "Bandwidth of the return to the posture of the activation, in what the "
+                                         "link's pose leaves open, 1/s.", name="posture.bandwidth", lower=0.0,
+                                         upper=50.0)
+    posture_damping: float = parameter(6.0, "Rate at which motion that the link's pose leaves open decays, 1/s.",
+                                       name="posture.damping", lower=0.0, upper=100.0)
+    margin: Array = parameter((0.05,), "Distance from a position limit at which its spring begins, rad or m.",
+                              name="limits.margin", lower=0.0, upper=1.0)
+    limit_stiffness: Array = parameter((100.0,), "Stiffness of the springs at position limits, N m/rad or N/m.",
+                                       name="limits.stiffness", lower=0.0, upper=1e5)
+    bandwidth: float = parameter(10.0, "Bandwidth of the filter from goal to target, 1/s.", name="target.bandwidth",
+                                 lower=0.1, upper=100.0)
+    speed: float = parameter(0.25, "Largest speed of the target, m/s.", name="target.speed", lower=1e-3, upper=10.0)
+    angular_speed: float = parameter(1.0, "Largest angular speed of the target, rad/s.", name="target.angular_speed",
+                                     lower=1e-3, upper=20.0)
+    farthest: float = parameter(1.0, "Goals farther than this from the link's position are rejected, m.",
+                                name="target.farthest", lower=1e-3, upper=100.0)
+    kp: Array = parameter((0.0,), "Proportional gain of the hold where no law acts (see safe_output.hold_position), N "
+                          "m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
+    kd: Array = parameter((0.0,), "Its derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> CartesianSettings:
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
+        values = validate(CARTESIAN_TABLE, values)
+        if model.nq != model.nv or any(joint.nv > 1 for joint in model.joints):
+            raise RbdError("Cartesian control needs joints of one coordinate each")
+        if (name := values["end_effector"]) and name not in model.body_names:
+            raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
+        settings = CartesianSettings(**CartesianSettings.fields_from(values, model))
+        if not jacobian(model, model.neutral(), settings.body).any():
+            raise RbdError(f"parameter 'end_effector': no joint moves link '{settings.body}'")
+        return settings
+
+    @property
+    def body(self) -> str:
+        return self.end_effector or self.model.body_names[-1]
+
+    def damping_gains(self) -> DampingGains | None:
+        model = self.model
+        return DampingGains("gains.kd", model.joint_names, self.kd, sampled_inertia(model),
+                            model.armature > 0.0) if self.kd.any() else None
+
+
+CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, SafetySettings))
