@@ -2,7 +2,7 @@
 
     ros2 launch rbd_ros observer.launch.py params_file:=my_arm.yaml
 
-What the world does to the arm is on ~/external_effort, ~/external_wrench and ~/touched.
+What the world does to the arm is on ~/external_effort, ~/external_wrench, ~/contact and ~/payload.
 """
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration

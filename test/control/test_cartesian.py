@@ -35,12 +35,14 @@ class Rig:
         self.now, self.effort, self.rng = 1.0, np.zeros(7), np.random.default_rng(seed)
         self.fastest, self.modes, self.asked = 0.0, [], []
 
-    def run(self, seconds, force=None, lost=False, lie=None):
-        """force (3,): N on the tip, axes of the world; lost: no joint states; lie: positions sent in place of true."""
+    def run(self, seconds, force=None, lost=False, stalled=False, lie=None):
+        """force (3,): N on the tip, axes of the world; lost: no joint states; stalled: the controller stands still, and
+        its last effort acts; lie: positions sent in place of true.
+        """
         for _ in range(round(seconds / STEP)):
             self.now += STEP
             q, v = self.plant.q, self.plant.v + 1e-3 * self.rng.normal(size=7)
-            answer = self.controller.watchdog(self.now) if lost else self.controller.on_state(
+            answer = None if stalled else self.controller.watchdog(self.now) if lost else self.controller.on_state(
                 self.now, round(1e9 * self.now), NAMES, q if lie is None else lie, v)
             if isinstance(answer, Command):
                 self.effort = answer.effort
@@ -90,14 +92,15 @@ def test_it_holds_goes_to_the_goal_and_stays():
 
 
 def test_tracking_with_feed_forward():
-    """At its own stiffness the link stays within 1 % of what springs alone would leave it behind."""
+    """The link stays within 1 % of the distance by which a mass of 5 kg at its critical damper, fixed to the target,
+    would follow at the largest speed.
+    """
     rig, off = Rig().run(0.8), []
     rig.goal([0.0, 0.15, 0.0])
     for _ in range(150):
         rig.run(0.01)
         off.append(rig.controller.safety.laws.newest.law.seen.off)
-    behind = 0.25 * 2.0 * np.sqrt(5.0 / 300.0)    # of a mass of 5 kg at its damper, at the largest speed
-    assert max(off) < 0.02 * behind
+    assert max(off) < 0.01 * 0.25 * 2.0 * np.sqrt(5.0 / 300.0)
 
 
 def test_a_goal_in_axes_of_another_link():
@@ -184,11 +187,13 @@ def test_goals_out_of_reach_and_through_singular_poses_end_at_rest(move, seconds
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 12))])
 def test_a_random_walk_never_runs_away(seed):
-    """Goals, pushes, stops, lost states, outliers, other parameters: fast only as pushes make it, then at rest."""
+    """Goals, pushes, stops, lost states, stalls, outliers, cancels, other parameters: fast only as pushes make it, then
+    at rest.
+    """
     rng = np.random.default_rng(seed)
     rig = Rig(rng.uniform(0.95, 1.05), 0.2, seed, **{"stiffness.translation": [400.0] * 3}).run(0.6)
     for _ in range(14):
-        event = rng.integers(8)
+        event = rng.integers(10)
         if event <= 2:
             rig.goal(0.25 * rng.normal(size=3), 0.5 * rng.normal(size=3))
         elif event == 3:
@@ -201,6 +206,14 @@ def test_a_random_walk_never_runs_away(seed):
             rig.run(rng.uniform(0.0, 0.2), lost=True)
         elif event == 6:
             rig.run(0.004, lie=rig.plant.q + rng.normal(size=7))
+        elif event == 7:
+            rig.run(rng.uniform(0.0, 0.15), stalled=True)
+        elif event == 8:
+            rig.controller.halt(rig.now)
+            rig.run(rng.uniform(0.0, 0.5))
+            rig.controller.deactivate()
+            rig.run(1.0)
+            rig.controller.activate(rig.now)
         else:
             rig.controller.apply(CartesianSettings.from_values({
                 **GAINS, "stiffness.translation": rng.uniform(50.0, 600.0, 3).tolist(),

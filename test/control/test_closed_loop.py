@@ -12,6 +12,8 @@ from benchmark.loop.episode import Episode
 from benchmark.loop.rig import Rig
 
 import rbd_ros as rbd
+from rbd_ros.cli.demo_touch import BODY, LOAD, WAY, bench
+from rbd_ros.runtime.estimation.payload_adoption import payload_values
 from rbd_ros.runtime.inputs.references import Point
 from rbd_ros.runtime.steady.steady_tracking import TrackingCycle
 
@@ -305,3 +307,24 @@ def test_plant_of_the_walk_loses_no_energy_but_by_friction():
     plant.advance(400)
     assert abs(plant.kinetic_energy + rbd.potential_energy(model, plant.q) - start) < 0.3
     assert plant.kinetic_energy > 1.0
+
+
+def test_a_load_taken_over_in_motion_lets_the_arm_track_without_a_jolt():
+    """A hand carries 3 kg that the controller does not know, and is told of in the middle of a motion."""
+    rig = bench()
+    rig.move()
+    rig.run(WAY)
+    rig.carry(LOAD)
+    rig.move()
+    rig.run(0.5 * WAY)
+    before = rig.taken()
+    rig.change(**payload_values(BODY, LOAD, np.full(10, 1e-3), np.ones(10, dtype=bool), False))
+    rig.run(0.5 * WAY)
+    rig.move()
+    rig.run(WAY)
+    after = rig.taken()
+    off = [np.abs(rows["q"] - rows["reference"])[-500:].max() for rows in (before, after)]
+    assert off[1] < 0.1 * off[0]
+    steps, usual = (np.abs(np.diff(tau, axis=0)).max(axis=0) for tau in (
+        np.concatenate([before["tau"][-100:], after["tau"]]), before["tau"][-500:]))
+    assert (steps < 2.0 * usual + 0.05).all() and set(after["mode"]) == {"running"}    # noise of velocities

@@ -47,9 +47,9 @@ def test_twist_and_rate_are_those_of_the_pose_and_continuous(pace):
     np.testing.assert_allclose(np.diff(rows[:, 9:12], axis=0) / H, rows[1:, 15:18], atol=1e-9)
     turned = np.array([so3.log(b @ a.T) for a, b in pairwise(R)]) / H
     np.testing.assert_allclose(turned, rows[1:, 12:15], atol=2e-2)
-    assert np.abs(np.diff(rows[:, 15:18], axis=0)).max() < 0.5 * 10.0 * H * pace * 2.0
-    jerk = 10.0 * 10.0 * 10.0 * 3.0 * 0.5 / 10.0    # k³ 3 u/k
-    assert np.abs(np.diff(rows[:, 21:24], axis=0)).max() < 4.0 * jerk * H * pace
+    u, k = 0.5, 10.0    # a step of the goal accelerates by at most 0.7 u k, one back as much again; jerk: 6 u k²
+    assert np.abs(np.diff(rows[:, 15:18], axis=0)).max() < 2.0 * u * k * H * pace
+    assert np.abs(np.diff(rows[:, 21:24], axis=0)).max() < 12.0 * u * k * k * H * pace
 
 
 def test_halt_does_not_turn_back():

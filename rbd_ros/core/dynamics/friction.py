@@ -284,6 +284,12 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
     return first, second
 
 
+def same_friction(first: Friction | None, second: Friction | None) -> bool:
+    """Whether two laws, or none, have the same parameters."""
+    return first is second or (first is not None and second is not None
+                               and np.array_equal(first.packed, second.packed))
+
+
 def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: ArrayLike | None = None,
                    stribeck_velocity: float = STRIBECK_VELOCITY, *, asymmetry: ArrayLike = 0.0,
                    viscous_asymmetry: ArrayLike = 0.0, load: ArrayLike = 0.0) -> Friction:

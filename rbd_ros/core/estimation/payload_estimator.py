@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..derivatives.regressor import PARAMETERS, inertial_regressor
-from ..dynamics.friction import Friction, fitting, left_over
+from ..dynamics.friction import Friction, fitting, left_over, same_friction
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
 from ..identification.consistency import REACH, parameters_of_pseudo_inertia, prior_factor
@@ -136,11 +136,10 @@ class PayloadEstimator:
 
     def same_as(self, other: PayloadEstimator) -> bool:
         """Whether both estimate the same in the same way."""
-        return (self.body, self.memory, self.gain, self.patience) == (
-            other.body, other.memory, other.gain, other.patience) and np.array_equal(
-            self.model._block, other.model._block) and np.array_equal(self.threshold, other.threshold) and (
-            self.friction is other.friction or (self.friction is not None and other.friction is not None
-                                                and np.array_equal(self.friction.packed, other.friction.packed)))
+        return ((self.body, self.memory, self.gain, self.patience) == (
+                    other.body, other.memory, other.gain, other.patience)
+                and np.array_equal(self.model._block, other.model._block)
+                and np.array_equal(self.threshold, other.threshold) and same_friction(self.friction, other.friction))
 
     def gap(self) -> None:
         """The filter in place of accelerations begins anew with the next state."""

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.dynamics.friction import Friction
+from ...core.dynamics.friction import Friction, same_friction
 from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.errors import RbdError
 from ...core.estimation.momentum_observer import MomentumObserver
@@ -109,11 +109,8 @@ class ContactReaction:
 
     def apply(self, settings: ContactSettings, model: RobotModel, friction: Friction | None) -> None:
         """Use these settings from now on. If they differ, the present reaction ends."""
-        same_friction = friction is self._friction or (
-            friction is not None and self._friction is not None
-            and np.array_equal(friction.packed, self._friction.packed))
         same_model = np.array_equal(model._block, self._model._block)    # a new object for the same payload
-        if not (settings.same_as(self.settings) and same_model and same_friction):
+        if not (settings.same_as(self.settings) and same_model and same_friction(friction, self._friction)):
             self.drop("other parameters")
             self._configure(settings, model, friction)
             self.warm_up()

@@ -128,7 +128,8 @@ class ContactObserver:
         self.apply(settings)
 
     def apply(self, settings: ObserverSettings) -> None:
-        """Use these settings from now on; the estimates begin anew, but for a load without whose model nothing changes.
+        """Use these settings from now on. The estimates begin anew, except that of the load where its own settings, and
+        the model without it, are the same.
         """
         self.settings, self.model = settings, settings.model
         self.body = settings.body or self.model.body_names[-1]
