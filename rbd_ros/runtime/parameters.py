@@ -116,7 +116,7 @@ def taken(kind: type, values: Mapping[str, Any], order: Sequence[int] | NDArray[
     """Arguments for the constructor of `kind`: its fields with a row, from validated values by the rows' names. Numbers
     become arrays in model order (`per_joint`), unless their `count` is given.
     """
-    return {name: np.array(values[row.name]) if row.count else per_joint(row.name, values[row.name], order)
+    return {name: per_joint(row.name, values[row.name], range(row.count) if row.count else order)
             if row.kind == "numbers" else values[row.name] for name, row in _rows(kind).items()}
 
 
