@@ -11,7 +11,7 @@ Topics (relative names):
   ~/external_wrench   geometry_msgs/WrenchStamped, out: the wrench on parameter `body` that explains it, in its frame;
                       zero along directions that the pose does not show
   ~/external_wrench_with_covariance    rbd_interfaces/WrenchWithCovarianceStamped, out: the same, and how well it is
-                      known
+                      known, if parameter sigma is given
   ~/contact           rbd_interfaces/Contact, out: when something begins to touch the robot, is felt at a link further
                       out, and when the contact ends
   ~/payload           rbd_interfaces/Payload, out, once a second with payload.estimate: the load on that link
@@ -113,8 +113,9 @@ class ObserverNode(ModelNode):
         message.header.stamp, message.header.frame_id = stamp, self._observer.body
         put_wrench(message.wrench, found.wrench.wrench)
         wrenches.publish(message)
-        known_wrenches.publish(WrenchWithCovarianceStamped(
-            header=message.header, wrench=message.wrench, covariance=covariance_numbers(found.wrench.covariance)))
+        if settings.knows_sigma:
+            known_wrenches.publish(WrenchWithCovarianceStamped(
+                header=message.header, wrench=message.wrench, covariance=covariance_numbers(found.wrench.covariance)))
         if change := found.change:
             self._contacts.send([change])
             text = f"contact at '{change.body}'" if change.touching else "no contact"
@@ -135,7 +136,7 @@ class ObserverNode(ModelNode):
 
 
 def covariance_numbers(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """36 numbers of a message from a covariance (6, 6), moment first; -1 for variances that are unknown or infinite."""
+    """36 numbers of a message from a covariance (6, 6), moment first; -1 for infinite variances."""
     C = covariance[np.ix_(FORCE_FIRST, FORCE_FIRST)]
     known = np.isfinite(np.diag(C))
     C = np.where(known[:, None] & known, C, 0.0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +64,11 @@ class ObserverSettings:
                               name="payload.estimate")
     memory: float = parameter(20.0, "Time constant with which the estimate of the load forgets, s of motion.",
                               name="payload.memory", lower=2.0, upper=1e4)
+
+    @property
+    def knows_sigma(self) -> bool:
+        """Whether `sigma` is given for all joints, so that the wrench has a covariance."""
+        return bool((self.sigma > 0.0).all())
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ObserverSettings:
@@ -189,14 +194,12 @@ class ContactObserver:
             uncertainty = self._observer.friction_uncertainty
             sigma = np.hypot(self.settings.sigma, uncertainty)
             wrench = external_wrench(self.model, state.q, external, self.body,
-                                     covariance=sigma**2 if (self.settings.sigma > 0.0).all() else None)
+                                     covariance=sigma**2 if self.settings.knows_sigma else None)
             touched = self._detector.body
             change = self._detector.update(stamp_ns, state.q, external, uncertainty)
         except RbdError as error:    # efforts that overflow
             self._last = None
             return self.rejections.add(Rejected("non_finite", str(error)))
-        if not (self.settings.sigma > 0.0).all():
-            wrench = replace(wrench, covariance=np.full((6, 6), np.nan))    # of one residual at most, by chance zero
         try:
             load = self._weighed(interval, applied)
         except RbdError as error:    # squares of efforts that overflow; a contact is told nevertheless
