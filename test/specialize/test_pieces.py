@@ -55,8 +55,8 @@ def test_pieces_compute_what_the_whole_does(seed, longest):
     parts, count = pieces(made, longest)
     slots, outputs, guards = [math.nan] * count, {}, []
     for part in parts:
-        assert set(part.taken.values()).isdisjoint(part.left.values())    # it leaves some before it has read others
-        at = {i: slots[k] for i, k in part.taken.items()}
+        assert set(part.loaded.values()).isdisjoint(part.stored.values())    # a store may come before a load
+        at = {i: slots[k] for i, k in part.loaded.items()}
         at |= {i: node.a if node.op == p.CONSTANT else inputs[node.a] for i, node in enumerate(made.nodes)
                if node.op in p.LEAVES}
         for i in part.nodes:
@@ -64,7 +64,7 @@ def test_pieces_compute_what_the_whole_does(seed, longest):
             at[i] = DO[node.op](at[node.a], at[node.b] if node.b >= 0 else 0.0)
         guards += [(guard, at[guard.left], at[guard.right]) for guard in part.guards]
         outputs |= {i: at[i] for i in part.outputs}
-        for i, k in part.left.items():
+        for i, k in part.stored.items():
             slots[k] = at[i]
     assert outputs == {i: expected[i] for i in made.outputs}
     assert {guard for guard, _, _ in guards} == set(made.guards) and len(guards) == len(made.guards)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import RbdError, shown
 from ..model.inertia import Array
-from .spring_kernels import deflections_entry
+from ..dynamics.spring_kernels import deflections_entry
 
 
 @dataclass(frozen=True, eq=False)

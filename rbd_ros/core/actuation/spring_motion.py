@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..errors import RbdError
 from ..model.inertia import Array
 from .actuation import TOLERANCE, Actuation
-from .spring_kernels import series_motion_entry
+from ..dynamics.spring_kernels import series_motion_entry
 from .variable_stiffness import Partials
 
 

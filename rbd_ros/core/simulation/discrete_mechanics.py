@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..actuation.spring_kernels import add_spring_efforts, spring_stiffness
 from ..compiled.assign import assign, assign_rows
 from ..compiled.entry import entry
 from ..compiled.kernel import kernel, routine
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..dynamics.momentum import SIZE
+from ..dynamics.spring_kernels import add_spring_efforts, spring_stiffness
 from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from ..model.block import ZERO, node_count, put, size_v, vector

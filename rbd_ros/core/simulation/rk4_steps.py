@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..actuation.spring_kernels import add_spring_efforts
 from ..compiled.assign import assign
 from ..compiled.entry import entry
 from ..compiled.kernel import kernel, routine, sweep
@@ -15,6 +14,7 @@ from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.articulated import shared_size, tree_recursion
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..dynamics.spring_kernels import add_spring_efforts
 from ..model.block import node_count
 from .first_event import FINEST, SEARCH, judge, next_trial, open_search
 from .impulses import impulses

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..actuation.spring_kernels import add_spring_efforts, spring_stiffness
 from ..compiled.assign import assign
 from ..compiled.entry import entry
 from ..compiled.kernel import routine, sweep
@@ -11,6 +10,7 @@ from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.articulated import shared_size, tree_recursion
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..dynamics.spring_kernels import add_spring_efforts, spring_stiffness
 from ..model.block import node_count, size_v
 from ..model.configuration import integrate_state
 from .impulses import boxed

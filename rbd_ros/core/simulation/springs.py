@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..actuation.actuation import Actuation, VariableDrive
+from ..actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from ..dynamics.friction import Friction
 from ..errors import RbdError
-from ..actuation.spring_kernels import (
+from ..dynamics.spring_kernels import (
     CONSTANTS, EXPONENTIAL, KIND, LINK, MOTOR, QUADRATIC, SECOND, SERIES, STIFFNESS_INPUT, spring_efforts_entry,
     spring_stiffness_entry,
 )
-from ..actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from ..model.inertia import Array, Inertia
 from ..model.joints import JointSpec, is_length
 from ..model.robot_model import RobotModel

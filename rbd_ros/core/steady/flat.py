@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..actuation.spring_kernels import deflection, spring
+from ..dynamics.spring_kernels import deflection, spring
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import sweep
 from ..derivatives.second_time_derivatives import second_order_recursion
