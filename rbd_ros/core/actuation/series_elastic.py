@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..dynamics.spring_kernels import deflections_entry
 from ..errors import RbdError, shown
 from ..model.inertia import Array
-from ..dynamics.spring_kernels import deflections_entry
 
 
 @dataclass(frozen=True, eq=False)

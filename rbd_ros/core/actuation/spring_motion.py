@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics.spring_kernels import series_motion_entry
 from ..errors import RbdError
 from ..model.inertia import Array
 from .actuation import TOLERANCE, Actuation
-from ..dynamics.spring_kernels import series_motion_entry
 from .variable_stiffness import Partials
-
-
 
 
 class Motion(NamedTuple):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dynamics.spring_kernels import deflection, spring
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import sweep
 from ..derivatives.second_time_derivatives import second_order_recursion
 from ..derivatives.time_derivatives import has_varying
 from ..compiled.exact import exact
 from ..dynamics.friction import friction_law, friction_load_share, friction_loaded, friction_slopes
+from ..dynamics.spring_kernels import deflection, spring
 from ..model.block import all_finite, size_v
 from ..model.configuration import positions_valid
 
