@@ -5,10 +5,10 @@
 Twists ν = (ω, ṗ) and wrenches are in axes of the root link, about the link's origin; `v_r = M⁻¹JᵀΛ ν_d`. The springs k
 have a potential: of translation p_d − p and of rotation log(R_d Rᵀ), each with its stiffness; beyond a given force or
 moment it grows linearly, so that the wrench is bounded. D has the damping ratio asked for with the operational-space
-inertia Λ = (J M⁻¹ Jᵀ)⁻¹, by diagonalising K and Λ together. With a target at rest no Coriolis effort is compensated:
-kinetic energy and potentials together then never grow but by the work of others, and of the posture's pull a_p. With a
-target that moves, faster than `SLOW`, v_r also has what the link does not feel of v: an arm without errors of its model
-follows exactly.
+inertia Λ = (J M⁻¹ Jᵀ)⁻¹, by diagonalising K and Λ together, and at least a given rate. With a target at rest no
+Coriolis effort is compensated: kinetic energy and potentials together then never grow but by the work of others, and of
+the posture's pull a_p. With a target that moves, faster than `SLOW`, v_r also has what the link does not feel of v: an
+arm without errors of its model follows exactly.
 N = 1 − JᵀΛ J M⁻¹ is the dynamically consistent projection; τ_l are springs at position limits. Gravity is left out.
 
 Near singular poses eigenvalues of Λ are bounded, and feed-forward, of which joints would have to move fast, fades along
@@ -32,8 +32,9 @@ from .shared_coordinates import cholesky_factor, cholesky_substitute
 LENGTH = 0.2     # m: angles count as translations at this arm
 SWEEPS = 12      # of Jacobi's rotations
 SLOW = 0.01      # m/s
+REACH = 0.3      # rad or m, of springs at position limits: from there on their effort is constant
 TRANSLATION, ROTATION = 0, 3    # places of the law's numbers
-IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, RATE, NUMBERS = range(6, 14)
+IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, RATE, DRAG, NUMBERS = range(6, 15)
 # rows of joints: acceleration towards the posture, lower and upper ends of what is free of springs, their stiffness
 POSTURE, LOWER, UPPER, STIFFNESS, JOINTS = range(5)
 HIDDEN, OFF, TURNED, ENERGY, BOUNDED, KNOWN = range(6)
@@ -229,7 +230,7 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
     apply_transposed(L, x, y)
     apply_transposed(V, y, x)
     for c in range(6):
-        rate = 2.0 * numbers[RATIO] * np.sqrt(max(half[c, c], 0.0))
+        rate = max(2.0 * numbers[RATIO] * np.sqrt(max(half[c, c], 0.0)), numbers[DRAG])
         known[BOUNDED] += rate > numbers[RATE]
         x[c] *= min(rate, numbers[RATE])
     apply(V, x, 0, y)
@@ -239,8 +240,9 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
     for i in range(n):
         into = max(joints[LOWER, i] - q[i], 0.0) - max(q[i] - joints[UPPER, i], 0.0)
         k = min(joints[STIFFNESS, i], (0.5 * numbers[RATE]) ** 2 * H[i, i])    # what is stable at the rate
-        tau[i] = k * into
-        energy += 0.5 * k * into * into
+        near = min(max(into, -REACH), REACH)
+        tau[i] = k * near
+        energy += k * near * (into - 0.5 * near)
     speed, moving = 0.0, False
     for r in range(6):
         u = target[12 + r] * (LENGTH if r < 3 else 1.0)

@@ -67,13 +67,18 @@ class PoseFilter:
     def __init__(self, axes: Array, origin: Array, bandwidth: float, speed: float, angular_speed: float) -> None:
         self.bandwidth, self.speed, self.angular_speed = bandwidth, speed, angular_speed
         self._pace = 1.0
-        self._state = np.zeros(SIZE)
-        self._state[:12] = self.goal = np.concatenate([np.ravel(axes), origin])
-        self.target = self._state.copy()    # axes, origin, twist and its rate, in axes of the root
+        self._state = np.empty(SIZE)
+        self.place(axes, origin)    # target (SIZE,): axes, origin, twist and its rate, in axes of the root
 
     def aim(self, axes: Array, origin: Array) -> None:
         """Another goal."""
         self.goal = np.concatenate([np.ravel(axes), origin])
+
+    def place(self, axes: Array, origin: Array) -> None:
+        """Another target at rest, which is its own goal."""
+        self.aim(axes, origin)
+        self._state[:12], self._state[12:] = self.goal, 0.0
+        self.target = self._state.copy()
 
     def halt(self) -> None:
         """The goal is where the target comes to rest without turning back."""

@@ -26,6 +26,8 @@ from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
 from .cartesian_law import CartesianLaw
 from .cartesian_settings import CartesianSettings
+from .friction_compensation import Dither, FrictionCompensation
+from .guiding import Guide, Taught
 from .loop_rate import LoopRate
 from .torque_controller import Laws, TorqueController
 from .torque_settings import TorqueSettings
@@ -34,15 +36,23 @@ Array = NDArray[np.float64]
 MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
 LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
+BRAKE = 40.0             # 1/s, damping of a guided link whose joints are as fast as their limits
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
+WHOLE = np.zeros(6)    # of the stiffness: nothing gone
 UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
 
 
 class Aim(NamedTuple):
-    """What the law aims at: the target (24,), as of `PoseFilter`, and the posture (nq,)."""
+    """What the law aims at: the target (24,), as of `PoseFilter`, and the posture (nq,); free (6,), share of the
+    stiffness that is gone; drag, 1/s, the least rate of damping; dither, number or (nv,), of
+    friction compensation.
+    """
 
     target: Array
     posture: Array
+    free: Array = WHOLE
+    drag: float = 0.0
+    dither: Array | float = 0.0
 
 
 class CartesianLaws(Laws):
@@ -53,6 +63,9 @@ class CartesianLaws(Laws):
     def __init__(self, settings: CartesianSettings) -> None:
         super().__init__(settings)
         self.law = CartesianLaw(settings)
+        self._compensation = FrictionCompensation(
+            None if "friction" in settings.compensates else settings.friction.law(settings.model),
+            settings.compensation)
         self._hold_gains = self.bounded(settings.kp, settings.kd, settings.safety.effort_limit)
 
     def hold_gains(self, q: Array) -> HoldGains | None:
@@ -65,7 +78,11 @@ class CartesianLaws(Laws):
         if loop.share <= 0.0:
             return own
         period = max(loop.period, loop.step)    # as expected or learnt, or slower
-        effort = self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf)
+        effort = self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf, aim.free,
+                                 aim.drag)
+        if self._compensation:
+            gravity = self.gravity(q) if own is self._zero else own
+            effort += self._compensation.effort(v, effort, gravity + effort, aim.dither)
         if "coriolis" in compensates:
             effort += self.gravity(q) - inverse_dynamics(self.model, q, v, self._zero)
         return own + loop.share * effort
@@ -83,6 +100,9 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._posture = self._zero
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
+        self._guide: Guide | None = None    # while and after the link is guided, until all stiffness is back
+        self._dither: Dither | None = None
+        self._taught: Taught | None = None
         self._time_ns = 0                   # of the last state
         self._goals = self._dropped = 0
 
@@ -99,9 +119,16 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._drop()
         self._aim = None
 
+    def begin_anew(self) -> None:
+        super().begin_anew()
+        if self.safety.mode in MODES:    # the law acts at once, from wherever the states say that the robot is
+            self.safety.lose()
+
     def _drop(self) -> None:
         self._dropped += self._filter is not None and not self._filter.waits
-        self._filter = None
+        if self._guide is not None:
+            self.notice("hand guiding ended, with what ended the law: call ~/guide again")
+        self._filter = self._guide = self._dither = None
 
     @property
     def pose(self) -> Array:
@@ -120,6 +147,47 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._goals += 1
         return TAKEN
 
+    def _check_held(self, now: float, refusal: str) -> PoseFilter:
+        if self.safety.latched:
+            raise Rejected("bad_trajectory", f"{refusal} during an emergency stop: call ~/reset first")
+        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
+                or self.state.age(now) >= self.state.timeout):
+            raise Rejected("bad_trajectory", f"{refusal} while the link is not held, as without fresh joint states "
+                           f"(mode '{self.safety.mode}')")
+        return self._filter
+
+    def guide(self, now: float, on: bool) -> Verdict:
+        """Begin or end hand guiding: axes in `guide.free` lose their stiffness, and get it back, within 0.3 s."""
+        if not on:
+            if self._guide is not None:
+                self._guide.on = False
+            return TAKEN
+        try:
+            target = self._check_held(now, "no hand guiding")
+        except Rejected as error:
+            return self.rejections.add(error)
+        if self._guide is not None:
+            self._guide.on = True
+            return TAKEN
+        target.place(target.target[:9], target.target[9:12])
+        settings = self.settings
+        self._guide = Guide(settings.free, settings.frame == "target",
+                            np.concatenate([settings.translation, settings.rotation]), settings.release)
+        return TAKEN
+
+    def teach(self) -> Verdict:
+        """Record the positions of the guided arm from now on, instead of those recorded before."""
+        if self._guide is None or not self._guide.on:
+            return self.rejections.add(Rejected("bad_trajectory", "nothing is taught while the link is not guided: "
+                                                "call ~/guide with true first"))
+        self._taught = Taught()
+        return TAKEN
+
+    def take_taught(self) -> Array | None:
+        """Positions (N, nq) recorded since `teach`, which ends; None without any."""
+        taught, self._taught = self._taught, None
+        return None if taught is None else taught.positions
+
     def _accepted(self, now: float, frame: str, position: Array, quaternion: Array) -> tuple[Array, Array]:
         if not (all_finite(position) and all_finite(quaternion)):
             raise Rejected("non_finite", f"goal pose {position.tolist()}, {quaternion.tolist()} is not finite")
@@ -129,12 +197,10 @@ class CartesianController(TorqueController[CartesianLaws]):
         if frame and frame not in self.model.body_names:
             raise Rejected("frame", f"goal pose in frame '{frame[:80]}', expected a link: "
                            f"{', '.join(self.model.body_names)}")
-        if self.safety.latched:
-            raise Rejected("bad_trajectory", "no goal is accepted during an emergency stop: call ~/reset first")
-        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
-                or self.state.age(now) >= self.state.timeout):
-            raise Rejected("bad_trajectory", "no goal is accepted while the link is not held, as without fresh joint "
-                           f"states (mode '{self.safety.mode}')")
+        self._check_held(now, "no goal is accepted")
+        if self._guide is not None:
+            raise Rejected("bad_trajectory", "no goal is accepted while the link is guided: call ~/guide with false "
+                           "first")
         R = so3.from_quaternion(quaternion / size)
         if frame and frame != self.model.body_names[0]:
             T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]
@@ -155,19 +221,48 @@ class CartesianController(TorqueController[CartesianLaws]):
             T = self.pose
             self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
             self._posture = np.array(state.q)
+        elif elapsed > 0.0 and self._guide is not None:
+            self._guided(min(elapsed, LONGEST), self._guide, self._filter)
         elif elapsed > 0.0:
             if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
                 self._filter.bandwidth = settings.bandwidth
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
         self._aim = Aim(self._filter.target, posture)
+        if (guide := self._guide) is not None:
+            over = max(self._share_of_limits() - EASY, 0.0) / (1.0 - EASY)
+            if not guide.on or guide.held or settings.dither <= 0.0:
+                self._dither = None
+            elif self._dither is None:
+                self._dither = Dither(settings.dither, 1e-9 * state.time_ns, state.q)
+            self._aim = self._aim._replace(
+                free=guide.share, drag=guide.gone * (settings.guide_damping + BRAKE * over),
+                dither=0.0 if self._dither is None else guide.gone * self._dither.direction(
+                    1e-9 * state.time_ns, state.q, self.model))
+
+    def _guided(self, dt: float, guide: Guide, target: PoseFilter) -> None:
+        T, q = self.pose, self.state.q
+        held = guide.held
+        target.place(*guide.advance(dt, T[:3, :3], T[:3, 3], target.target))
+        self._posture = self._posture + guide.gone * self.model.difference(self._posture, q)
+        if guide.held != held:
+            self.notice("the guided link drifts and is held: an error of the model, of friction or of the payload; "
+                        "pull it to guide it again" if guide.held else "the guided link is free again")
+        if self._taught is not None and guide.moves:
+            self._taught.record(1e-9 * self.state.time_ns, q)
+        if guide.over:
+            self._guide = None
 
     def _pace(self, target: PoseFilter) -> float:
         """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
         """
-        speed = float(np.max(np.abs(self.state.v) / self._fastest))
+        speed = self._share_of_limits()
         slack = self.safety.laws.newest.law.slack(self.state.q, target.target, target.goal, LEASH, TURN)
         return min(max(min((1.0 - speed) / (1.0 - EASY), slack), 0.0), 1.0)
+
+    def _share_of_limits(self) -> float:
+        """The largest ratio of a joint's speed to its limit."""
+        return float(np.max(np.abs(self.state.v) / self._fastest))
 
     def command(self, now: float, laws: CartesianLaws) -> Command | NoCommand:
         if self._aim is None:
@@ -187,7 +282,9 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def halt(self, now: float) -> None:
         super().halt(now)
-        if self._filter is not None:
+        if self._guide is not None:
+            self._guide.on = False
+        elif self._filter is not None:
             self._filter.halt()
 
     def warm_up(self) -> None:
@@ -199,6 +296,8 @@ class CartesianController(TorqueController[CartesianLaws]):
     def report(self) -> dict[str, Any]:
         seen = self.safety.laws.newest.law.seen
         return super().report() | {
+            "guided": "no" if self._guide is None else "held" if self._guide.held else "yes",
+            "taught_s": 0.0 if self._taught is None else self._taught.duration,
             "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
             "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
             "bounded_damping": int(seen.bounded)}

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.dynamics.impedance import (
-    JOINTS, KNOWN, NUMBERS, RATE, ROWS, SIZE, SMALL, impedance_entry, slack_entry,
+    DRAG, JOINTS, KNOWN, NUMBERS, RATE, ROWS, SIZE, SMALL, impedance_entry, slack_entry,
 )
 from ...core.errors import RbdError
 from ...core.model.block import node_count
@@ -41,6 +41,7 @@ class CartesianLaw:
         self._numbers[:RATE] = (*settings.translation, *settings.rotation, settings.frame == "target",
                                 settings.damping_ratio, settings.force, settings.moment, settings.posture_damping,
                                 1.0 / (HEAVIEST * model.total_mass))
+        self._stiffness = self._numbers[:6].copy()
         self._joints = np.zeros((JOINTS, n))
         self._joints[1:] = (model.position_lower + settings.margin, model.position_upper - settings.margin,
                             settings.limit_stiffness)
@@ -48,10 +49,14 @@ class CartesianLaw:
         self._matrices, self._rows, self._small = np.empty((2 * n, n)), np.empty((ROWS, n)), np.empty((SMALL, 6))
         self._known = np.zeros(KNOWN)
 
-    def effort(self, q: Array, v: Array, target: Array, posture: Array, rate: float = np.inf) -> Array:
+    def effort(self, q: Array, v: Array, target: Array, posture: Array, rate: float = np.inf,
+               free: Array | float = 0.0, drag: float = 0.0) -> Array:
         """The effort (nv,) without gravity. target (24,): as of `PoseFilter`; posture (nq,); rate: of the loop, Hz,
-        which bounds the damping. Raises `RbdError`.
+        which bounds the damping; free (6,): share, from 0 to 1, of the stiffness that is gone, translation first; drag:
+        least rate of damping, 1/s. Raises `RbdError`.
         """
+        self._numbers[:6] = self._stiffness * (1.0 - free)
+        self._numbers[DRAG] = drag
         self._numbers[RATE] = STABLE * rate if rate > 0.0 else np.inf
         self._joints[0] = self.settings.posture_bandwidth**2 * self.model.difference(q, posture)
         tau = np.empty(self.model.nv)

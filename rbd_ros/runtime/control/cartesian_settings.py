@@ -12,8 +12,11 @@ from ...core.dynamics.kinematics import jacobian
 from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
 from ..damping_gains import DampingGains, sampled_inertia
+from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..parameters import Table, parameter, table_of, validate
+from ..robot import joint_order
 from ..safety import SafetySettings
+from .guiding import AXES, free_axes
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
 Array = NDArray[np.float64]
@@ -56,6 +59,22 @@ class CartesianSettings(TorqueSettings):
                           "m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
     kd: Array = parameter((0.0,), "Its derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)
 
+    friction: FrictionTerms
+    compensation: float = parameter(0.0, "Share of friction that is compensated in the direction of motion, and at "
+                                    "rest in that of the law's effort. It drives nothing as long as the friction in "
+                                    "use is over-estimated by less than the inverse.", name="friction.compensation",
+                                    lower=0.0, upper=0.95)
+    axes: tuple[str, ...] = parameter(AXES, "Axes without stiffness in hand guiding: x, y, z, roll, pitch, yaw, of "
+                                      "stiffness.frame; x and y for a plane, z for a line, roll, pitch and yaw for "
+                                      "rotation only.", name="guide.free", choices=AXES)
+    guide_damping: float = parameter(1.0, "Damping of free axes, 1/s: rate at which the speed of a link that is let go "
+                                     "decays, friction apart.", name="guide.damping", lower=0.0, upper=50.0)
+    dither: float = parameter(20.0, "Frequency of alternating friction compensation at rest, in hand guiding, Hz: a "
+                              "push then has to overcome only friction that is not compensated. 0: none.",
+                              name="guide.dither", lower=0.0, upper=500.0)
+    release: float = parameter(10.0, "Force that frees a link again which drifted in hand guiding and is held, N.",
+                               name="guide.release", lower=0.0, upper=1e4)
+
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> CartesianSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
@@ -64,7 +83,9 @@ class CartesianSettings(TorqueSettings):
             raise RbdError("Cartesian control needs joints of one coordinate each")
         if (name := values["end_effector"]) and name not in model.body_names:
             raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
-        settings = CartesianSettings(**CartesianSettings.fields_from(values, model))
+        friction = FrictionTerms.from_values(values, joint_order(values["joints"], model)[2])
+        settings = CartesianSettings(friction=friction, **CartesianSettings.fields_from(values, model))
+        free_axes(settings.axes)
         if not jacobian(model, model.neutral(), settings.body).any():
             raise RbdError(f"parameter 'end_effector': no joint moves link '{settings.body}'")
         return settings
@@ -73,10 +94,16 @@ class CartesianSettings(TorqueSettings):
     def body(self) -> str:
         return self.end_effector or self.model.body_names[-1]
 
+    @property
+    def free(self) -> Array:
+        """(6,): 1 for axes that are free in hand guiding, translation first."""
+        return free_axes(self.axes)
+
     def damping_gains(self) -> DampingGains | None:
         model = self.model
         return DampingGains("gains.kd", model.joint_names, self.kd, sampled_inertia(model),
                             model.armature > 0.0) if self.kd.any() else None
 
 
-CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, SafetySettings))
+CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, SafetySettings), *friction_rows("Compensate"),
+                          *drive_friction_rows())

@@ -1,0 +1,187 @@
+"""Hand guiding on a simulated arm: light, along free axes alone, never by itself; held where it drifts; taught."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_cartesian import GAINS, MODEL, START, STEP, Rig
+
+import rbd_ros as rbd
+from rbd_ros.core.dynamics.friction import Friction
+from rbd_ros.core.lie import so3
+from rbd_ros.runtime.control.cartesian import CartesianController
+from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
+from rbd_ros.runtime.control.friction_compensation import FrictionCompensation
+
+STIFF = {"stiffness.translation": [2000.0] * 3, "stiffness.rotation": [100.0] * 3, "largest.force": 100.0}
+RUB = np.array([6.0, 6.0, 4.0, 4.0, 2.0, 2.0, 0.8])    # N m, Coulomb friction of the true arm
+
+
+class Arm(Rig):
+    """With friction; rubs: share of RUB; identified: ratio of the friction in the controller's model to the true one.
+    """
+
+    def __init__(self, identified=1.0, masses=1.0, rubs=1.0, **values):
+        model = MODEL.with_(friction=identified * rubs * RUB)
+        super().__init__(masses)
+        self.controller = CartesianController(model, CartesianSettings.from_values(
+            {**GAINS, "friction.compensation": 0.75, **values}, model))
+        self.controller.activate(0.0)
+        self.plant = rbd.Simulator(MODEL.with_scaled_masses(masses).with_(friction=rubs * RUB), step=STEP, q=START)
+
+
+def guided(*args, **values):
+    made = Arm(*args, **values).run(0.8)
+    assert made.controller.guide(made.now, True)
+    return made.run(0.5)
+
+
+def moves(made, force):
+    """Whether the tip leaves its place within a second under a force (3,), axes of the world, N."""
+    before = made.pose[:3, 3].copy()
+    return float(np.linalg.norm(made.run(1.0, force=force).pose[:3, 3] - before)) > 2e-3
+
+
+@pytest.mark.parametrize("direction", [(0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
+def test_a_light_push_starts_it(direction):
+    """Where 10 N do not move it without compensation, 3 N do with it."""
+    push = np.array(direction)
+    assert not moves(guided(**{"friction.compensation": 0.0}), 10.0 * push)
+    assert moves(guided(), 3.0 * push)
+
+
+@pytest.mark.parametrize("seconds", [15.0, pytest.param(600.0, marks=pytest.mark.thorough)])
+def test_it_never_moves_by_itself(seconds):
+    """With friction that is over-estimated by 30 %, guided and held by springs."""
+    made = guided(1.3)
+    assert np.linalg.norm(made.run(seconds).plant.q - START) < 1e-3 and made.controller.report()["guided"] == "yes"
+    assert made.controller.guide(made.now, False)
+    assert np.linalg.norm(made.run(5.0).plant.q - START) < 1e-3 and made.controller.report()["guided"] == "no"
+
+
+def test_friction_compensation_brings_the_link_to_its_target():
+    """The distance that friction leaves at a goal falls to a quarter."""
+    off = []
+    for share in (0.0, 0.75):
+        made = Arm(**{"friction.compensation": share}).run(0.8)
+        made.goal([0.0, 0.1, -0.1])
+        made.run(4.0)
+        assert made.rests()
+        off.append(made.controller.report()["position_error_mm"])
+    assert off[0] > 5.0 and off[1] < 0.35 * off[0]
+
+
+@pytest.mark.parametrize(("free", "push", "locked"), [
+    (["x", "y"], (0.0, 20.0, 20.0), [2]), (["z"], (20.0, 20.0, -20.0), [0, 1]),
+    (["roll", "pitch", "yaw"], (20.0, 20.0, 20.0), [0, 1, 2])])
+def test_locked_axes_stay(free, push, locked):
+    """A plane, a line, rotation only: locked axes give way as their springs do, free ones as far as the hand goes."""
+    made = guided(**{"guide.free": free, **STIFF})
+    before = made.pose
+    moved = made.run(1.0, force=np.array(push)).pose[:3, 3] - before[:3, 3]
+    open_ = [k for k in range(3) if k not in locked]
+    assert np.all(np.abs(moved[locked]) < 0.02)
+    assert not open_ or np.linalg.norm(moved[open_]) > 0.05
+    if "roll" not in free:
+        assert np.linalg.norm(so3.log(made.pose[:3, :3] @ before[:3, :3].T)) < 0.1
+    assert made.run(1.0).rests()
+    there = made.pose[:3, 3]
+    assert np.linalg.norm((there - before[:3, 3])[locked]) < 0.02    # back by the springs, but for friction
+    assert not open_ or np.linalg.norm((there - before[:3, 3])[open_]) > 0.05
+
+
+def test_axes_of_the_target_turn_with_the_link():
+    made = guided(**{"guide.free": ["z"], "stiffness.frame": "target", **STIFF})
+    axis, before = made.pose[:3, 2].copy(), made.pose[:3, 3].copy()
+    moved = made.run(1.0, force=25.0 * axis).pose[:3, 3] - before
+    assert moved @ axis > 0.05 and np.linalg.norm(moved - axis * (moved @ axis)) < 0.02
+
+
+def test_drift_is_noticed_and_held_until_it_is_pulled():
+    """The arm is a little heavier than its model, and its friction too small to bear that."""
+    made = guided(masses=1.001, rubs=0.01)
+    before = made.pose[:3, 3].copy()
+    made.run(6.0)
+    assert made.controller.report()["guided"] == "held" and made.rests()
+    assert "drifts" in made.controller.report()["last_notice"]
+    held = made.pose[:3, 3].copy()
+    assert np.linalg.norm(held - before) < 0.02
+    assert np.linalg.norm(made.run(3.0).pose[:3, 3] - held) < 1e-3
+    made.run(0.5, force=np.array([0.0, 40.0, 0.0]))
+    assert made.controller.report()["guided"] == "yes" and abs(made.pose[1, 3] - held[1]) > 0.05
+
+
+def test_beginning_and_end_are_soft():
+    made = Arm(masses=1.03).run(1.5)
+    for on in (True, False):
+        first = len(made.asked)
+        made.controller.guide(made.now, on)
+        made.run(1.0)
+        steps = np.abs(np.diff(np.array(made.asked[first - 100:]), axis=0)).max(axis=1)
+        assert steps[99:110].max() < 1.5 * steps[:99].max() and made.rests()    # those of noisy velocities
+
+
+@pytest.mark.parametrize("what", ["stop", "lost"])
+def test_what_ends_the_law_ends_guiding(what):
+    made = guided()
+    made.controller.teach()
+    made.run(0.4, force=np.array([0.0, 20.0, 0.0]))
+    if what == "stop":
+        made.controller.safety.stop()
+        made.run(1.0)
+        assert not made.controller.guide(made.now, True) and not made.controller.teach()
+        made.controller.reset(made.now)
+    else:
+        made.run(0.2, lost=True)
+    made.run(1.5)
+    assert made.controller.report()["guided"] == "no" and made.rests() and made.goal([0.0, 0.01, 0.0])
+    assert len(made.controller.take_taught()) > 10
+
+
+def test_goals_wait_until_guiding_is_over():
+    made = guided()
+    assert "~/guide" in made.goal([0.0, 0.1, 0.0]).text
+    assert made.controller.guide(made.now, False) and made.run(0.5).goal([0.0, 0.1, 0.0])
+    assert "guided" in made.controller.teach().text
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 8))])
+def test_a_random_walk_with_hands_never_runs_away(seed):
+    rng = np.random.default_rng(seed)
+    made = Arm(rng.uniform(0.9, 1.3), rng.uniform(0.98, 1.02), **{
+        "guide.free": rng.choice(["x", "y", "z", "roll", "pitch", "yaw"], 3, replace=False).tolist()}).run(0.6)
+    for _ in range(14):
+        event = rng.integers(8)
+        if event <= 2:
+            made.controller.guide(made.now, bool(event < 2))
+            made.run(0.1)
+        elif event == 3:
+            made.controller.safety.stop()
+            made.run(0.3).controller.reset(made.now)
+        elif event == 4:
+            made.run(0.1, lost=True)
+        elif event == 5:
+            made.run(0.02, lie=made.plant.q + rng.normal(size=7))
+        elif event == 6:
+            made.goal(0.2 * rng.normal(size=3))
+        made.run(rng.uniform(0.1, 0.6), force=15.0 * rng.normal(size=3))
+        assert made.fastest < 1.5 and np.isfinite(made.effort).all()
+    made.run(1.5)
+    assert made.creeps()
+
+
+@pytest.mark.parametrize("law", [Friction(damping=0.4, coulomb=2.0, breakaway=2.6), Friction(
+    coulomb=np.array([2.0, 1.0, 0.0]), asymmetry=0.0, load=np.array([0.1, 0.2, 0.0])), Friction(
+    damping=0.5, coulomb=2.0, asymmetry=0.6, viscous_asymmetry=0.1)])
+def test_compensation_takes_less_power_than_friction_gives(law):
+    rng = np.random.default_rng(0)
+    made = FrictionCompensation(law, 0.8)
+    for _ in range(3000):
+        v = rng.choice([-1.0, 1.0], 3) * 10.0 ** rng.uniform(-5.0, 0.5, 3)
+        asked, carried = 10.0 ** rng.uniform(-2.0, 2.0) * rng.normal(size=3), 20.0 * rng.normal(size=3)
+        tau = made.effort(v, asked, carried, rng.uniform(-1.0, 1.0))
+        most = np.maximum(law.effort(np.maximum(np.abs(v), 0.03), carried),
+                          -law.effort(-np.maximum(np.abs(v), 0.03), carried))
+        assert np.all(np.abs(tau) <= 0.8 * most + 1e-12)
+        fast = np.abs(v) > 0.05
+        assert np.all(tau[fast] * v[fast] <= law.effort(v, carried)[fast] * v[fast])
+    assert not FrictionCompensation(law, 0.0).effort(v, asked, carried, 1.0).any()
