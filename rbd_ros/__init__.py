@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from .core.motion.optimization import OptimalMotion, optimize_motion
     from .core.motion.places.body_goal import BodyGoal
     from .core.motion.places.plane_limit import PlaneLimit
+    from .core.motion.smoothed_path import smoothed_path
     from .core.motion.time_optimal import TimedPath, time_optimal
     from .core.simulation.contact.records import ContactState
     from .core.simulation.elastic_simulator import ElasticSimulator
@@ -168,8 +169,8 @@ __all__ = [
     "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "link_efforts_directional", "load_actuation",
     "load_constraints", "load_contacts", "load_urdf", "mass_matrix", "motor_reference", "motor_reference_directional",
     "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
-    "sample_names", "sample_path", "simulate", "spatial_inertias", "specialize", "surfaces_of", "time_optimal",
-    "touched_body",
+    "sample_names", "sample_path", "simulate", "smoothed_path", "spatial_inertias", "specialize", "surfaces_of",
+    "time_optimal", "touched_body",
 ]
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
@@ -272,6 +273,7 @@ _LATER = {
     "optimize_motion": "core.motion.optimization",
     "BodyGoal": "core.motion.places.body_goal",
     "PlaneLimit": "core.motion.places.plane_limit",
+    "smoothed_path": "core.motion.smoothed_path",
     "TimedPath": "core.motion.time_optimal",
     "time_optimal": "core.motion.time_optimal",
     "ContactState": "core.simulation.contact.records",

@@ -26,6 +26,7 @@ COMMANDS = {
     "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
     "layouts": ("layouts.layouts", "write layouts of PlotJuggler and Foxglove for a robot: torque, limits, latencies"),
     "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),
+    "retrace": ("retrace", "smooth and time a path that was taught by hand, as a trajectory to play"),
     "secure": ("bringup.secure", "write the SROS2 policy of a node and of those who talk to it, and make their keys"),
     "sweep": ("sweep.sweep", "track with many robots that differ from their model: the distribution of errors"),
     "demo": ("demo", "track a trajectory with a simulated arm, with and without feed-forward"),

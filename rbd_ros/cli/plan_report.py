@@ -1,8 +1,9 @@
 """A planned motion as text, as a plot, and as trajectory files."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import yaml
@@ -12,6 +13,7 @@ from ..core.errors import RbdError
 from ..core.text_table import aligned
 from ..runtime.planning.motion_planner import UNAWARE, Plan
 from ..runtime.planning.motion_request import PlanningTask
+from ..runtime.planning.sampled import Points
 
 Array = NDArray[np.float64]
 SECOND = 1_000_000_000
@@ -48,7 +50,17 @@ def _share(value: float, limit: float) -> str:
 
 # ---- files
 
-def write_csv(path: Path, plan: Plan) -> None:
+class Trajectory(Protocol):
+    """Names of the joints, and points with as many values."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    @property
+    def points(self) -> Points | None: ...
+
+
+def write_csv(path: Path, plan: Trajectory) -> None:
     """A row per point: time, then positions, velocities, accelerations and efforts of all joints."""
     assert plan.points is not None
     header = ["time", *(f"{kind}_{name}" for kind in ("position", "velocity", "acceleration", "effort")
@@ -57,7 +69,7 @@ def write_csv(path: Path, plan: Plan) -> None:
     _write(path, ",".join(header) + "\n" + "\n".join(",".join(f"{x:.12g}" for x in row) for row in rows) + "\n")
 
 
-def write_yaml(path: Path, plan: Plan) -> None:
+def write_yaml(path: Path, plan: Trajectory) -> None:
     """Write a trajectory_msgs/JointTrajectory for `ros2 topic pub`."""
     assert plan.points is not None
     points = []

@@ -3,20 +3,30 @@
 Topics: those of `torque_node`, and
   ~/target_pose         geometry_msgs/PoseStamped, in: where the link goes; frame_id: a link of the robot, at its place
                         when the message arrives, or empty: the root link. The stamp is not used
-Keys of /diagnostics, in addition: goals, goals_dropped, position_error_mm, rotation_error_mrad, hidden_directions (of
-the link's motion, that the pose does not allow), bounded_damping (directions whose stiffness wants more damping than is
-stable at the rate of the joint states: less stiffness, or a higher rate).
+  ~/guide               std_srvs/SetBool: begin or end hand guiding
+  ~/teach               std_srvs/SetBool: begin to record a path that is guided; end, and write it to `teach.file`
+Keys of /diagnostics, in addition: guided (no, yes, or held: it drifted), taught_s, goals, goals_dropped,
+position_error_mm, rotation_error_mrad, hidden_directions (of the link's motion, that the pose does not allow),
+bounded_damping (directions whose stiffness wants more damping than is stable at the rate of the joint states: less
+stiffness, or a higher rate).
 """
 from __future__ import annotations
 
 import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 from geometry_msgs.msg import PoseStamped
+from std_srvs.srv import SetBool
 
+from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.cartesian import CartesianController
 from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from ..runtime.control.torque_settings import TorqueSettings
+from .base.answering import answered
 from .base.model_node import RELIABLE
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
@@ -31,6 +41,7 @@ class CartesianNode(TorqueNode):
 
     def __init__(self) -> None:
         super().__init__("cartesian")
+        self._counts: Counter[str] = Counter()
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> CartesianController:
         assert isinstance(settings, CartesianSettings)
@@ -38,11 +49,50 @@ class CartesianNode(TorqueNode):
 
     def create_inputs(self) -> None:
         self.subscribe(PoseStamped, "~/target_pose", self._on_pose, RELIABLE)
+        self.serve(SetBool, "~/guide", self._on_guide)
+        self.serve(SetBool, "~/teach", self._on_teach)
 
     def _on_pose(self, message: PoseStamped) -> None:
         p, r = message.pose.position, message.pose.orientation
         self.report_rejection(self.controller.on_goal(
             time.monotonic(), message.header.frame_id, (p.x, p.y, p.z), (r.x, r.y, r.z, r.w)))
+
+    def _on_guide(self, request: SetBool.Request, response: SetBool.Response) -> Any:
+        def answer() -> None:
+            with self.lock:
+                verdict = self.controller.guide(time.monotonic(), request.data)
+            if not verdict:
+                raise RbdError(verdict.text)
+            response.success = True
+            response.message = f"guided along {', '.join(self.controller.settings.axes)}" if request.data else "held"
+
+        return answered(self.get_logger(), self._counts, "guide", answer, response)
+
+    def _on_teach(self, request: SetBool.Request, response: SetBool.Response) -> Any:
+        def answer() -> None:
+            with self.lock:
+                if request.data:
+                    if not (verdict := self.controller.teach()):
+                        raise RbdError(verdict.text)
+                    positions = None
+                elif (positions := self.controller.take_taught()) is None or len(positions) < 2:
+                    raise RbdError("nothing was taught: call ~/guide, then ~/teach with true, and move the arm")
+                names = self.controller.model.joint_names
+            response.success, response.message = True, "recording"
+            if positions is not None:
+                response.message = self._written(names, positions)
+
+        return answered(self.get_logger(), self._counts, "teach", answer, response)
+
+    def _written(self, names: tuple[str, ...], positions: Any) -> str:
+        path = Path(self.controller.settings.file).expanduser()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:    # as NumPy would otherwise add a suffix to some names
+                np.savez(file, joints=np.array(names), positions=positions)
+        except OSError as error:
+            raise RbdError(f"cannot write {path} (parameter 'teach.file'): {error.strerror}") from None
+        return f"wrote {len(positions)} positions to {path.absolute()}: rbd retrace makes a trajectory of them"
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -70,6 +70,52 @@ def accepts_goal(values: Values) -> bool:
     return Goal(values, 0.5).accepted
 
 
+SLOWLY = np.array([0.01, 0.0])
+RUBBING = {"friction.compensation": 0.5}
+
+
+def guided(values: Values, move: Any = STILL, v: Any = STILL) -> Any:
+    """The effort beyond gravity of the arm that is guided since a second, `move` away, 10 ms later."""
+    made = Arm(CARTESIAN, values)
+    made.state(Q, STILL)
+    made.made.guide(made.now, True)
+    for _ in range(100):
+        made.now += 0.01
+        made.state(Q, STILL)
+    made.now += 0.01
+    return made.state(Q + move, v) - rbd.gravity_effort(arm(), Q + move)
+
+
+def dithers(values: Values) -> float:
+    """Changes of sign of the effort of an arm that is guided and at rest, within a second."""
+    made = Arm(CARTESIAN, values)
+    made.state(Q, STILL)
+    made.made.guide(made.now, True)
+    efforts = []
+    for _ in range(150):
+        made.now += 0.01
+        efforts.append(made.state(Q, STILL)[0] - rbd.gravity_effort(arm(), Q)[0])
+    return float(np.sum(np.diff(np.sign(efforts[50:])) != 0.0))
+
+
+def released(values: Values) -> bool:
+    """Whether a link that drifted is free again when it is pulled a centimetre away."""
+    made = Arm(CARTESIAN, values)
+    made.state(Q, STILL)
+    made.made.guide(made.now, True)
+    q = Q.copy()
+    for _ in range(280):
+        made.now += 0.01
+        q = q + 4e-5
+        made.state(q, STILL)
+    assert made.made.report()["guided"] == "held"
+    for _ in range(5):
+        made.now += 0.01
+        q = q + 3e-3
+        made.state(q, STILL)
+    return str(made.made.report()["guided"]) == "yes"
+
+
 def cases() -> dict[str, Case]:
     """By name of the parameter."""
     lower = [rbd.forward_kinematics(arm(), q)[-1][:3, 3] for q in (Q, Q + AWAY)]
@@ -77,6 +123,18 @@ def cases() -> dict[str, Case]:
     soft, stiff = np.array([100.0, 300.0, 500.0]), [300.0] * 3
     axes = from_rpy((0.0, Q.sum(), 0.0))
     kp, kd = np.array([10.0, 20.0]), np.array([3.0, 4.0])
+    model, moving, slowly = arm(), partial(effort, v=V), partial(effort, v=SLOWLY)
+    gravity = rbd.gravity_effort(model, Q)
+
+    def rubs(v: Any, **law: Any) -> Any:
+        """Half of the friction, in the direction of motion, and of the effort asked for."""
+        asked, s = effort({}, v=v), law.get("smoothing", 0.01)
+        friction, t = rbd.joint_friction(model, **law), np.tanh(v / s)
+        fast = np.maximum(np.abs(v), 3.0 * s)
+        level = friction.effort(fast, tau=asked + gravity) - model.damping * (fast - np.abs(v))
+        rest = np.clip(asked / np.where(level > 0.0, 0.5 * level, np.inf), -1.0, 1.0)
+        return asked + 0.5 * level * (t + (1.0 - np.abs(t)) * rest)
+
     return {
         **held_cases.cases(CARTESIAN),
         "end_effector": Case("upper", off, np.array([-20.0 * AWAY[0], 0.0]), {"posture.bandwidth": 0.0}),
@@ -97,6 +155,18 @@ def cases() -> dict[str, Case]:
         "target.speed": Case(0.1, lambda values: Goal(values, 0.6).fastest(15), 0.1, tolerance=1e-3),
         "target.angular_speed": Case(0.5, lambda values: Goal(values, angle=1.5).fastest(12), 0.5, tolerance=5e-3),
         "target.farthest": Case(0.4, accepts_goal, False),
+        "friction.compensation": Case(0.5, moving, rubs(V)),
+        "friction.damping": Case(False, moving, lambda was: was - 0.5 * model.damping * V, RUBBING),
+        "friction.coulomb": Case(False, moving, lambda was: was - 0.5 * model.friction, RUBBING),
+        "friction.smoothing": Case(0.02, slowly, rubs(SLOWLY, smoothing=0.02), RUBBING),
+        "friction.asymmetry": Case([0.05, 0.0], moving, rubs(V, asymmetry=[0.05, 0.0]), RUBBING),
+        "friction.viscous_asymmetry": Case([0.05, 0.0], moving, rubs(V, viscous_asymmetry=[0.05, 0.0]), RUBBING),
+        "friction.load": Case([0.2, 0.1], moving, rubs(V, load=[0.2, 0.1]), RUBBING),
+        "guide.free": Case(["x"], partial(guided, move=AWAY), springs([0.0, 0.0, 300.0] * e, 20.0 * turned)),
+        "guide.damping": Case(2.0, partial(guided, v=V), lambda was: 2.0 * was),
+        "guide.dither": Case(5.0, dithers, 10.0, {**RUBBING}),
+        "guide.release": Case(3.0, released, True),
+        "teach.file": Case("taught.npz", lambda values: Arm(CARTESIAN, values).made.settings.file, "taught.npz"),
         "gains.kp": Case(list(kp), partial(held_cases.pushed, CARTESIAN), -0.02 * kp),
         "gains.kd": Case(list(kd), partial(held_cases.pushed, CARTESIAN, v=V), lambda was: was - kd * V,
                          {"gains.kp": list(kp)}),

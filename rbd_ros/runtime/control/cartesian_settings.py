@@ -74,6 +74,8 @@ class CartesianSettings(TorqueSettings):
                               name="guide.dither", lower=0.0, upper=500.0)
     release: float = parameter(10.0, "Force that frees a link again which drifted in hand guiding and is held, N.",
                                name="guide.release", lower=0.0, upper=1e4)
+    file: str = parameter("~/.ros/taught.npz", "File for what was taught (~/teach), overwritten by the next path.",
+                          name="teach.file", read_only=True)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> CartesianSettings:

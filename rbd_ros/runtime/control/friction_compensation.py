@@ -6,7 +6,8 @@ f is the friction of a joint at its speed in the direction c, from −1 to 1, s 
 rest the direction r is that of the effort asked for, in proportion up to where effort and compensation together
 overcome friction: r = τ_law / ((1 − γ) f), at most 1. Where no effort is asked for, as in hand guiding, r alternates
 (dither): a push then has to overcome 1 − γ of the friction alone, and where a joint creeps in the half periods that
-suit it, r turns that way (Stolt, Carlson, Ardakani, Lundberg, Robertsson and Johansson 2015). As |τ| ≤ γ f, friction that is over-estimated by less than 1/γ still takes more power than this gives.
+suit it, r turns that way (Stolt, Carlson, Ardakani, Lundberg, Robertsson and Johansson 2015). As |τ| ≤ γ f, friction
+that is over-estimated by less than 1/γ still takes more power than this gives.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ...core.model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 CREEP = 5e-4   # rad/s or m/s: mean speed over a period of dither that counts as motion
-LEVEL = 3.0    # smoothings: speed at which the level of friction at rest is evaluated
+LEVEL = 3.0    # smoothings: least speed at which Coulomb friction is evaluated
 
 
 class FrictionCompensation:
@@ -39,7 +40,9 @@ class FrictionCompensation:
         if law is None:
             return np.zeros_like(v)
         fast = np.maximum(np.abs(v), LEVEL * law.smoothing)
-        forward, backward = law.effort(fast, carried), -law.effort(-fast, carried)
+        slower = fast - np.abs(v)    # viscous friction is that at the joint's own speed
+        forward = law.effort(fast, carried) - (law.damping + law.viscous_asymmetry) * slower
+        backward = -law.effort(-fast, carried) - (law.damping - law.viscous_asymmetry) * slower
         level = np.minimum(forward, backward)
         moving = np.tanh(v / law.smoothing)
         rest = np.divide(asked, (1.0 - self._share) * level, out=np.zeros_like(v), where=level > 0.0)
