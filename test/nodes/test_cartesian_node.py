@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 import pytest
+import yaml
 from geometry_msgs.msg import PoseStamped
 from harness import RELIABLE, Peer
 from std_msgs.msg import Bool
+from std_srvs.srv import SetBool
 
 import rbd_ros as rbd
+from rbd_ros.cli.main import main
 from rbd_ros.core.lie.so3 import to_quaternion
 
 NAMES, Q, STILL = ["shoulder", "elbow"], np.array([0.3, -0.7]), np.zeros(2)
@@ -74,3 +77,28 @@ def test_a_goal_moves_the_link_and_a_malformed_one_does_not(start_node, peer):
     peer.spin_until(lambda: counts("goals_dropped", "goals") == [0, 3] and all(counts("rejected_bad_trajectory")),
                     "refusal of goals", lambda: publisher.publish(goal(place, quaternion)))
     assert process.end() == 0 and "Traceback" not in process.output()
+
+
+def test_an_arm_is_guided_and_what_was_taught_becomes_a_trajectory(start_node, peer, tmp_path):
+    arm, taught, motion = rbd.sample_path("two_link"), tmp_path / "new" / "taught.npz", tmp_path / "motion.yaml"
+    process = start_node("cartesian", robot_description_file=str(arm), teach__file=str(taught), **QUICK)
+    gravity = rbd.gravity_effort(rbd.sample("two_link"), Q)
+    peer.answer_close_to(gravity, NAMES, Q, STILL, tolerance=1e-5)
+
+    def ask(service, on):
+        return peer.call(SetBool, f"cartesian/{service}", SetBool.Request(data=on))
+
+    assert "~/guide" in ask("teach", True).message and "nothing was taught" in ask("teach", False).message
+    assert ask("guide", True).success and ask("teach", True).success
+    way = Q + np.linspace(0.0, 0.5, 150)[:, None]
+    for q in (*[Q] * 40, *way):
+        peer.answer(NAMES, q, STILL)
+    peer.answer_close_to(rbd.gravity_effort(rbd.sample("two_link"), way[-1]), NAMES, way[-1], STILL, tolerance=1e-5)
+    answer = ask("teach", False)
+    assert answer.success and str(taught) in answer.message and ask("guide", False).success
+    assert process.end() == 0 and "Traceback" not in process.output()
+
+    assert main(["retrace", str(taught), str(arm), "-o", str(motion)]) == 0
+    points = yaml.safe_load(motion.read_text())["points"]
+    np.testing.assert_allclose(points[0]["positions"], Q, atol=0.01)
+    np.testing.assert_allclose(points[-1]["positions"], way[-1], atol=0.01)

@@ -162,7 +162,7 @@ def cases() -> dict[str, Case]:
         "friction.asymmetry": Case([0.05, 0.0], moving, rubs(V, asymmetry=[0.05, 0.0]), RUBBING),
         "friction.viscous_asymmetry": Case([0.05, 0.0], moving, rubs(V, viscous_asymmetry=[0.05, 0.0]), RUBBING),
         "friction.load": Case([0.2, 0.1], moving, rubs(V, load=[0.2, 0.1]), RUBBING),
-        "guide.free": Case(["x"], partial(guided, move=AWAY), springs([0.0, 0.0, 300.0] * e, 20.0 * turned)),
+        "guide.free": Case(["tx"], partial(guided, move=AWAY), springs([0.0, 0.0, 300.0] * e, 20.0 * turned)),
         "guide.damping": Case(2.0, partial(guided, v=V), lambda was: 2.0 * was),
         "guide.dither": Case(5.0, dithers, 10.0, {**RUBBING}),
         "guide.release": Case(3.0, released, True),

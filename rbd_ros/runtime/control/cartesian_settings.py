@@ -64,9 +64,9 @@ class CartesianSettings(TorqueSettings):
                                     "rest in that of the law's effort. It drives nothing as long as the friction in "
                                     "use is over-estimated by less than the inverse.", name="friction.compensation",
                                     lower=0.0, upper=0.95)
-    axes: tuple[str, ...] = parameter(AXES, "Axes without stiffness in hand guiding: x, y, z, roll, pitch, yaw, of "
-                                      "stiffness.frame; x and y for a plane, z for a line, roll, pitch and yaw for "
-                                      "rotation only.", name="guide.free", choices=AXES)
+    axes: tuple[str, ...] = parameter(AXES, "Axes of stiffness.frame without stiffness in hand guiding, translations "
+                                      "tx, ty, tz and rotations rx, ry, rz: tx and ty for a plane, tz for a line, rx, "
+                                      "ry and rz for rotation only.", name="guide.free", choices=AXES)
     guide_damping: float = parameter(1.0, "Damping of free axes, 1/s: rate at which the speed of a link that is let go "
                                      "decays, friction apart.", name="guide.damping", lower=0.0, upper=50.0)
     dither: float = parameter(20.0, "Frequency of alternating friction compensation at rest, in hand guiding, Hz: a "

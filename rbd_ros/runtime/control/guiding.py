@@ -10,7 +10,7 @@ from ...core.errors import RbdError, unknown_name
 from ...core.lie import so3
 
 Array = NDArray[np.float64]
-AXES = ("x", "y", "z", "roll", "pitch", "yaw")
+AXES = ("tx", "ty", "tz", "rx", "ry", "rz")    # of YAML's words, y is a truth value
 FADE = 0.3               # s in which stiffness goes and comes
 SLOW = (0.01, 0.05)      # m/s, rad/s: slower motion, by no hand or a very calm one, is drift
 PATIENCE = 2.0           # s of it
