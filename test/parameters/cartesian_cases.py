@@ -73,6 +73,8 @@ def accepts_goal(values: Values) -> bool:
 def cases() -> dict[str, Case]:
     """By name of the parameter."""
     lower = [rbd.forward_kinematics(arm(), q)[-1][:3, 3] for q in (Q, Q + AWAY)]
+    floor = f"walls: [{{plane: {{point: {(0.5 * (lower[0] + lower[1])).tolist()}, normal: [0, 0, 1]}}}}]"
+    deep, up = 0.5 * (lower[0] - lower[1])[2], np.array([0.0, 0.0, 1.0])
     e, turned = lower[0] - lower[1], -AWAY.sum()
     soft, stiff = np.array([100.0, 300.0, 500.0]), [300.0] * 3
     axes = from_rpy((0.0, Q.sum(), 0.0))
@@ -93,6 +95,10 @@ def cases() -> dict[str, Case]:
                                 rbd.mass_matrix(arm(), Q) @ [0.0, -3.0 * 0.2], UPPER),
         "limits.margin": Case([0.05, 0.1], partial(effort, at=NEAR_LIMIT, q=NEAR_LIMIT), np.array([0.0, 8.0])),
         "limits.stiffness": Case([100.0, 50.0], partial(effort, at=NEAR_LIMIT, q=NEAR_LIMIT), np.array([0.0, 1.5])),
+        "walls.file": Case(floor, off, lambda was: was + springs(2000.0 * deep * up, 0.0)),
+        "walls.stiffness": Case(1000.0, off, lambda was: was - springs(1000.0 * deep * up, 0.0), {"walls.file": floor}),
+        "walls.force": Case(5.0, off, lambda was: was - springs((2000.0 * deep - 5.0) * up, 0.0),
+                            {"walls.file": floor, "largest.force": 1.0}),
         "target.bandwidth": Case(5.0, until_halfway, lambda was: 2.0 * was, tolerance=0.021),
         "target.speed": Case(0.1, lambda values: Goal(values, 0.6).fastest(15), 0.1, tolerance=1e-3),
         "target.angular_speed": Case(0.5, lambda values: Goal(values, angle=1.5).fastest(12), 0.5, tolerance=5e-3),

@@ -91,7 +91,9 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, CartesianSettings)
+        before = self.safety.laws.newest.law
         super().apply(settings)
+        self.safety.laws.newest.law.replace(before)
         if self._filter is not None:
             self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
 
@@ -102,6 +104,9 @@ class CartesianController(TorqueController[CartesianLaws]):
     def _drop(self) -> None:
         self._dropped += self._filter is not None and not self._filter.waits
         self._filter = None
+        for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest):
+            if laws is not None:
+                laws.law.forget()
 
     @property
     def pose(self) -> Array:
@@ -201,4 +206,4 @@ class CartesianController(TorqueController[CartesianLaws]):
         return super().report() | {
             "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
             "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
-            "bounded_damping": int(seen.bounded)}
+            "bounded_damping": int(seen.bounded), "wall_depth_mm": 1e3 * seen.depth}

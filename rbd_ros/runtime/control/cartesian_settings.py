@@ -15,6 +15,7 @@ from ..damping_gains import DampingGains, sampled_inertia
 from ..parameters import Table, parameter, table_of, validate
 from ..safety import SafetySettings
 from .torque_settings import TORQUE_TABLE, TorqueSettings
+from .walls_yaml import load_walls
 
 Array = NDArray[np.float64]
 FRAMES = ("base", "target")
@@ -22,7 +23,11 @@ FRAMES = ("base", "target")
 
 @dataclass(frozen=True, kw_only=True)
 class CartesianSettings(TorqueSettings):
-    """Validated parameters. translation, rotation (3,): stiffnesses; other arrays (nv,) in model order."""
+    """Validated parameters. translation, rotation (3,): stiffnesses; walls (n, WALL); other arrays (nv,) in model
+    order.
+    """
+
+    walls: Array
 
     end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
     translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of stiffness.frame, "
@@ -45,6 +50,12 @@ class CartesianSettings(TorqueSettings):
                               name="limits.margin", lower=0.0, upper=1.0)
     limit_stiffness: Array = parameter((100.0,), "Stiffness of the springs at position limits, N m/rad or N/m.",
                                        name="limits.stiffness", lower=0.0, upper=1e5)
+    walls_file: str = parameter("", "YAML file of virtual walls for the link's origin, in axes of the root link "
+                                "(docs/cartesian.md); empty: none.", name="walls.file")
+    walls_stiffness: float = parameter(2000.0, "Stiffness of the walls, N/m.", name="walls.stiffness", lower=0.0,
+                                       upper=1e5)
+    walls_force: float = parameter(100.0, "Largest force of a wall, N: from there on it gives way. More than "
+                                   "largest.force.", name="walls.force", lower=1e-3, upper=1e5)
     bandwidth: float = parameter(10.0, "Bandwidth of the filter from goal to target, 1/s.", name="target.bandwidth",
                                  lower=0.1, upper=100.0)
     speed: float = parameter(0.25, "Largest speed of the target, m/s.", name="target.speed", lower=1e-3, upper=10.0)
@@ -64,7 +75,11 @@ class CartesianSettings(TorqueSettings):
             raise RbdError("Cartesian control needs joints of one coordinate each")
         if (name := values["end_effector"]) and name not in model.body_names:
             raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
-        settings = CartesianSettings(**CartesianSettings.fields_from(values, model))
+        settings = CartesianSettings(walls=load_walls(values["walls.file"]),
+                                     **CartesianSettings.fields_from(values, model))
+        if len(settings.walls) and not settings.walls_force > settings.force:
+            raise RbdError(f"parameter 'walls.force' is {settings.walls_force:g} N, expected more than 'largest.force' "
+                           f"({settings.force:g} N), or a goal behind a wall would pull the link through")
         if not jacobian(model, model.neutral(), settings.body).any():
             raise RbdError(f"parameter 'end_effector': no joint moves link '{settings.body}'")
         return settings
