@@ -5,7 +5,8 @@ Topics: those of `torque_node`, and
                         when the message arrives, or empty: the root link. The stamp is not used
 Keys of /diagnostics, in addition: goals, goals_dropped, position_error_mm, rotation_error_mrad, hidden_directions (of
 the link's motion, that the pose does not allow), bounded_damping (directions whose stiffness wants more damping than is
-stable at the rate of the joint states: less stiffness, or a higher rate), wall_depth_mm (behind a virtual wall).
+stable at the rate of the joint states: less stiffness, or a higher rate), wall_depth_mm (behind a virtual wall),
+spring_share (of the springs to the target that acts), tank_j (level of the energy tank).
 """
 from __future__ import annotations
 

@@ -70,6 +70,13 @@ def accepts_goal(values: Values) -> bool:
     return Goal(values, 0.5).accepted
 
 
+def tank(values: Values) -> float:
+    """J in the tank of an arm that is held."""
+    made = Arm(CARTESIAN, values)
+    made.state(v=STILL)
+    return float(made.made.report()["tank_j"])
+
+
 def cases() -> dict[str, Case]:
     """By name of the parameter."""
     lower = [rbd.forward_kinematics(arm(), q)[-1][:3, 3] for q in (Q, Q + AWAY)]
@@ -95,6 +102,7 @@ def cases() -> dict[str, Case]:
                                 rbd.mass_matrix(arm(), Q) @ [0.0, -3.0 * 0.2], UPPER),
         "limits.margin": Case([0.05, 0.1], partial(effort, at=NEAR_LIMIT, q=NEAR_LIMIT), np.array([0.0, 8.0])),
         "limits.stiffness": Case([100.0, 50.0], partial(effort, at=NEAR_LIMIT, q=NEAR_LIMIT), np.array([0.0, 1.5])),
+        "tank.size": Case(0.5, tank, 0.5),
         "walls.file": Case(floor, off, lambda was: was + springs(2000.0 * deep * up, 0.0)),
         "walls.stiffness": Case(1000.0, off, lambda was: was - springs(1000.0 * deep * up, 0.0), {"walls.file": floor}),
         "walls.force": Case(5.0, off, lambda was: was - springs((2000.0 * deep - 5.0) * up, 0.0),

@@ -26,6 +26,7 @@ from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
 from .cartesian_law import CartesianLaw
 from .cartesian_settings import CartesianSettings
+from .energy_tank import EnergyTank
 from .loop_rate import LoopRate
 from .torque_controller import Laws, TorqueController
 from .torque_settings import TorqueSettings
@@ -64,11 +65,16 @@ class CartesianLaws(Laws):
         own = self._zero if "gravity" in compensates else self.gravity(q)
         if loop.share <= 0.0:
             return own
-        period = max(loop.period, loop.step)    # as expected or learnt, or slower
-        effort = self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf)
+        effort = self.law.effort(q, v, *aim, rate_of(loop))
         if "coriolis" in compensates:
             effort += self.gravity(q) - inverse_dynamics(self.model, q, v, self._zero)
         return own + loop.share * effort
+
+
+def rate_of(loop: LoopRate) -> float:
+    """Hz; inf if unknown."""
+    period = max(loop.period, loop.step)    # as expected or learnt, or slower
+    return 1.0 / period if period > 0.0 else np.inf
 
 
 class CartesianController(TorqueController[CartesianLaws]):
@@ -83,8 +89,10 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._posture = self._zero
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
-        self._time_ns = 0                   # of the last state
+        self._time_ns, self._elapsed = 0, 0.0    # of the last state, and s before it
         self._goals = self._dropped = 0
+        self._tank = EnergyTank(settings.tank)
+        self._damped = 0.0                  # W that the dampers took in the last state
 
     def make_laws(self, settings: CartesianSettings) -> CartesianLaws:
         return CartesianLaws(settings)
@@ -94,6 +102,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         before = self.safety.laws.newest.law
         super().apply(settings)
         self.safety.laws.newest.law.replace(before)
+        self._tank.size = settings.tank
         if self._filter is not None:
             self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
 
@@ -107,6 +116,8 @@ class CartesianController(TorqueController[CartesianLaws]):
         for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest):
             if laws is not None:
                 laws.law.forget()
+        self._tank.refill()
+        self._damped = 0.0
 
     @property
     def pose(self) -> Array:
@@ -153,7 +164,7 @@ class CartesianController(TorqueController[CartesianLaws]):
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
         self._before, elapsed = self._aim, 1e-9 * (state.time_ns - self._time_ns)
-        self._time_ns = state.time_ns
+        self._time_ns, self._elapsed = state.time_ns, elapsed
         if (self._filter is None or self.safety.mode not in MODES or self.loop.slow
                 or now - self.safety.time >= settings.safety.state_timeout):
             self._drop()
@@ -161,6 +172,7 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
             self._posture = np.array(state.q)
         elif elapsed > 0.0:
+            self._tank.add(self._damped * min(elapsed, LONGEST))
             if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
                 self._filter.bandwidth = settings.bandwidth
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
@@ -183,7 +195,22 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._drop()
             return NoCommand(f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its "
                              f"limit {self._fastest[j]:.3g} (rad/s or m/s)")
-        return Command(laws.effort(self.state.q, self.state.v, self._aim, self.loop))
+        if laws is self.safety.laws.new:
+            self._release()
+        effort = laws.effort(self.state.q, self.state.v, self._aim, self.loop)
+        self._damped += (self._tank.weights.get(laws.law, 0.0) * self.safety.modes.share * self.loop.share
+                         * max(laws.law.seen.damped, 0.0))
+        return Command(effort)
+
+    def _release(self) -> None:
+        """Let the springs of new laws act as the tank affords."""
+        fade, settings, aim = self.safety.laws, self.settings, self._aim
+        assert aim is not None
+        old = {} if fade.old is None else {fade.old.law: 1.0 - fade.share}
+        ramp = settings.safety.ramp_in
+        self._damped = 0.0
+        self._tank.release(fade.new.law, {**old, fade.new.law: fade.share}, (
+            self.state.q, self.state.v, *aim, rate_of(self.loop)), self._elapsed / ramp if ramp > 0.0 else 1.0)
 
     def again(self, laws: CartesianLaws) -> tuple[Array, ...] | None:
         if self._before is None:
@@ -206,4 +233,5 @@ class CartesianController(TorqueController[CartesianLaws]):
         return super().report() | {
             "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
             "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
-            "bounded_damping": int(seen.bounded), "wall_depth_mm": 1e3 * seen.depth}
+            "bounded_damping": int(seen.bounded), "wall_depth_mm": 1e3 * seen.depth,
+            "spring_share": self.safety.laws.newest.law.share, "tank_j": self._tank.level}

@@ -50,6 +50,8 @@ class CartesianSettings(TorqueSettings):
                               name="limits.margin", lower=0.0, upper=1.0)
     limit_stiffness: Array = parameter((100.0,), "Stiffness of the springs at position limits, N m/rad or N/m.",
                                        name="limits.stiffness", lower=0.0, upper=1e5)
+    tank: float = parameter(1.0, "Energy tank, J: changed springs act as far as what they add to the energy was taken "
+                            "by the damper before, or is left of this.", name="tank.size", lower=0.0, upper=1e3)
     walls_file: str = parameter("", "YAML file of virtual walls for the link's origin, in axes of the root link "
                                 "(docs/cartesian.md); empty: none.", name="walls.file")
     walls_stiffness: float = parameter(2000.0, "Stiffness of the walls, N/m.", name="walls.stiffness", lower=0.0,
