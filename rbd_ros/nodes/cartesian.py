@@ -3,22 +3,28 @@
 Topics: those of `torque_node`, and
   ~/target_pose         geometry_msgs/PoseStamped, in: where the link goes; frame_id: a link of the robot, at its place
                         when the message arrives, or empty: the root link. The stamp is not used
+  ~/target_wrench       geometry_msgs/WrenchStamped, in: what the link exerts on what it touches, about its origin;
+                        frame_id as of a pose, its axes alone count. It holds until the next one; zero ends it
+  <force.topic>         geometry_msgs/WrenchStamped, in, best effort: what acts on the link, as node observer has it in
+                        ~/external_wrench: in axes of the link frame_id, about its origin
 Keys of /diagnostics, in addition: goals, goals_dropped, position_error_mm, rotation_error_mrad, hidden_directions (of
 the link's motion, that the pose does not allow), bounded_damping (directions whose stiffness wants more damping than is
 stable at the rate of the joint states: less stiffness, or a higher rate), wall_depth_mm (behind a virtual wall),
-spring_share (of the springs to the target that acts), tank_j (level of the energy tank).
+spring_share (of the springs to the target that acts), tank_j (level of the energy tank), target_wrenches,
+target_force_n, measured_force_n.
 """
 from __future__ import annotations
 
 import time
 
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.cartesian import CartesianController
 from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from ..runtime.control.torque_settings import TorqueSettings
-from .base.model_node import RELIABLE
+from .base.conversions import numbers_of
+from .base.model_node import BEST_EFFORT, RELIABLE
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
 
@@ -39,11 +45,22 @@ class CartesianNode(TorqueNode):
 
     def create_inputs(self) -> None:
         self.subscribe(PoseStamped, "~/target_pose", self._on_pose, RELIABLE)
+        self.subscribe(WrenchStamped, "~/target_wrench", self._on_target_wrench, RELIABLE)
+        if topic := self.controller.settings.forces.topic:
+            self.subscribe(WrenchStamped, topic, self._on_measured_wrench, BEST_EFFORT)
 
     def _on_pose(self, message: PoseStamped) -> None:
         p, r = message.pose.position, message.pose.orientation
         self.report_rejection(self.controller.on_goal(
             time.monotonic(), message.header.frame_id, (p.x, p.y, p.z), (r.x, r.y, r.z, r.w)))
+
+    def _on_target_wrench(self, message: WrenchStamped) -> None:
+        self.report_rejection(self.controller.on_target_wrench(
+            time.monotonic(), message.header.frame_id, numbers_of(message.wrench)))
+
+    def _on_measured_wrench(self, message: WrenchStamped) -> None:
+        self.report_rejection(self.controller.on_measured_wrench(
+            time.monotonic(), message.header.frame_id, numbers_of(message.wrench)))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -43,7 +43,7 @@ class Budget:
     @property
     def springs(self):
         weights = self.controller._tank.weights
-        return sum(weight * law.seen.energy for law, weight in weights.items())
+        return sum(weight * laws.law.seen.energy for laws, weight in weights.items())
 
     @property
     def total(self):
@@ -92,3 +92,11 @@ def test_with_energy_in_the_tank_a_stiffer_spring_acts_within_the_ramp():
     report = rig.controller.report()
     assert report["spring_share"] == 1.0 and report["position_error_mm"] == pytest.approx(20.0, rel=0.05)
     assert report["tank_j"] > 0.5
+
+
+def test_a_setpoint_of_force_gives_no_more_than_the_tank():
+    arm = Budget(**{"stiffness.translation": [300.0, 0.0, 300.0], "tank.size": 0.5, "damping_ratio": 0.3})
+    assert arm.controller.on_target_wrench(arm.now, "", (0.0, 0.0, 0.0, 2.0, 15.0, 0.0))
+    totals = np.concatenate([arm.run(0.7), arm.run(0.5, push=np.array([5.0, -20.0, 0.0])), arm.run(1.0)])
+    assert np.max(totals - np.minimum.accumulate(totals)) < 0.01
+    assert arm.controller._tank.level < 0.3

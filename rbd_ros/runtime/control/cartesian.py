@@ -21,12 +21,13 @@ from ...core.motion.pose_filter import PoseFilter
 from ...core.motion.velocity_limits import velocity_limits
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import Turns
-from ..inputs.rejections import TAKEN, Rejected, Verdict
+from ..inputs.rejections import IGNORED, TAKEN, Rejected, Verdict
 from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
 from .cartesian_law import CartesianLaw
 from .cartesian_settings import CartesianSettings
 from .energy_tank import EnergyTank
+from .force_control import ForceControl
 from .loop_rate import LoopRate
 from .torque_controller import Laws, TorqueController
 from .torque_settings import TorqueSettings
@@ -36,14 +37,19 @@ MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
 LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
+HUGE = 10.0       # largest wrenches: what is measured beyond is rejected
+UNFORCED = np.zeros(12)
 UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
 
 
 class Aim(NamedTuple):
-    """What the law aims at: the target (24,), as of `PoseFilter`, and the posture (nq,)."""
+    """What the law aims at: the target (24,), as of `PoseFilter`, and the posture (nq,); applied (12,): a wrench and
+    its setpoint.
+    """
 
     target: Array
     posture: Array
+    applied: Array = UNFORCED
 
 
 class CartesianLaws(Laws):
@@ -65,16 +71,15 @@ class CartesianLaws(Laws):
         own = self._zero if "gravity" in compensates else self.gravity(q)
         if loop.share <= 0.0:
             return own
-        effort = self.law.effort(q, v, *aim, rate_of(loop))
+        effort = self.impedance(q, v, aim, loop)
         if "coriolis" in compensates:
             effort += self.gravity(q) - inverse_dynamics(self.model, q, v, self._zero)
         return own + loop.share * effort
 
-
-def rate_of(loop: LoopRate) -> float:
-    """Hz; inf if unknown."""
-    period = max(loop.period, loop.step)    # as expected or learnt, or slower
-    return 1.0 / period if period > 0.0 else np.inf
+    def impedance(self, q: Array, v: Array, aim: Aim, loop: LoopRate) -> Array:
+        """The effort (nv,) of the law alone."""
+        period = max(loop.period, loop.step)    # as expected or learnt, or slower
+        return self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf, aim.applied)
 
 
 class CartesianController(TorqueController[CartesianLaws]):
@@ -90,9 +95,10 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
         self._time_ns, self._elapsed = 0, 0.0    # of the last state, and s before it
-        self._goals = self._dropped = 0
-        self._tank = EnergyTank(settings.tank)
-        self._damped = 0.0                  # W that the dampers took in the last state
+        self._goals = self._dropped = self._wrenches = 0
+        self._tank: EnergyTank[CartesianLaws] = EnergyTank(settings.tank)
+        self._force = ForceControl(settings.forces)
+        self._gained = 0.0                  # W that the tank gains in the last state
 
     def make_laws(self, settings: CartesianSettings) -> CartesianLaws:
         return CartesianLaws(settings)
@@ -102,7 +108,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         before = self.safety.laws.newest.law
         super().apply(settings)
         self.safety.laws.newest.law.replace(before)
-        self._tank.size = settings.tank
+        self._tank.size, self._force.settings = settings.tank, settings.forces
         if self._filter is not None:
             self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
 
@@ -117,7 +123,8 @@ class CartesianController(TorqueController[CartesianLaws]):
             if laws is not None:
                 laws.law.forget()
         self._tank.refill()
-        self._damped = 0.0
+        self._force.clear()
+        self._gained = 0.0
 
     @property
     def pose(self) -> Array:
@@ -145,12 +152,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         if frame and frame not in self.model.body_names:
             raise Rejected("frame", f"goal pose in frame '{frame[:80]}', expected a link: "
                            f"{', '.join(self.model.body_names)}")
-        if self.safety.latched:
-            raise Rejected("bad_trajectory", "no goal is accepted during an emergency stop: call ~/reset first")
-        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
-                or self.state.age(now) >= self.state.timeout):
-            raise Rejected("bad_trajectory", "no goal is accepted while the link is not held, as without fresh joint "
-                           f"states (mode '{self.safety.mode}')")
+        self._check_held(now, "goal")
         R = so3.from_quaternion(quaternion / size)
         if frame and frame != self.model.body_names[0]:
             T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]
@@ -160,6 +162,65 @@ class CartesianController(TorqueController[CartesianLaws]):
             raise Rejected("implausible", f"goal pose is {distance:.3g} m away, at most {self.settings.farthest:g} "
                            "('target.farthest')")
         return R, position
+
+    def on_target_wrench(self, now: float, frame: str, wrench: Sequence[float]) -> Verdict:
+        """Take a wrench, [moment, force], which the link shall exert on what it touches, about its origin, in axes that
+        a link, "" for the root link, has now. It holds until the next one; zero ends it.
+        """
+        try:
+            values = self._wrench("target wrench", frame, wrench, 1.0)
+            self._check_held(now, "target wrench")
+        except Rejected as error:
+            return self.rejections.add(error)
+        R = self._place(frame)[:3, :3]
+        if values.any() and not self._force.active:
+            self._tank.add(self._tank.size)
+        self._force.aim(np.concatenate([R @ values[:3], R @ values[3:]]))
+        self._wrenches += 1
+        return TAKEN
+
+    def on_measured_wrench(self, now: float, frame: str, wrench: Sequence[float]) -> Verdict:
+        """Take a measured wrench, [moment, force], that acts on the link, in axes of a link and about its origin; "":
+        in those of the root link, about the controlled one's origin.
+        """
+        try:
+            values = self._wrench("measured wrench", frame, wrench, HUGE)
+        except Rejected as error:
+            return self.rejections.add(error)
+        if self.safety.mode not in MODES:
+            return IGNORED
+        T = self._place(frame)
+        force, arm = T[:3, :3] @ values[3:], T[:3, 3] - self.pose[:3, 3] if frame else np.zeros(3)
+        self._force.measure(now, -np.concatenate([T[:3, :3] @ values[:3] + np.cross(arm, force), force]))
+        return TAKEN
+
+    def _wrench(self, what: str, frame: str, wrench: Sequence[float], most: float) -> Array:
+        values, forces = np.array(wrench, dtype=np.float64), self.settings.forces
+        if not all_finite(values):
+            raise Rejected("non_finite", f"{what} {values.tolist()} is not finite")
+        if frame and frame not in self.model.body_names:
+            raise Rejected("frame", f"{what} in frame '{frame[:80]}', expected a link: "
+                           f"{', '.join(self.model.body_names)}")
+        for part, unit, bound in ((values[:3], "N m", forces.largest_moment), (values[3:], "N", forces.largest)):
+            with np.errstate(over="ignore"):
+                size = float(np.linalg.norm(part))
+            if not size <= most * bound:
+                raise Rejected("excessive_wrench", f"{what} of {size:.4g} {unit}, at most {most * bound:g}")
+        return values
+
+    def _place(self, frame: str) -> Array:
+        """Where a link is (4, 4), by the last state; "": the root link."""
+        if not frame:
+            return np.eye(4)
+        return np.array(forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)])
+
+    def _check_held(self, now: float, what: str) -> None:
+        if self.safety.latched:
+            raise Rejected("bad_trajectory", f"no {what} is accepted during an emergency stop: call ~/reset first")
+        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
+                or self.state.age(now) >= self.state.timeout):
+            raise Rejected("bad_trajectory", f"no {what} is accepted while the link is not held, as without fresh "
+                           f"joint states (mode '{self.safety.mode}')")
 
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
@@ -172,12 +233,16 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
             self._posture = np.array(state.q)
         elif elapsed > 0.0:
-            self._tank.add(self._damped * min(elapsed, LONGEST))
+            self._tank.add(self._gained * min(elapsed, LONGEST))
             if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
                 self._filter.bandwidth = settings.bandwidth
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
         self._aim = Aim(self._filter.target, posture)
+        if self._force.active:
+            applied = self._force.advance(now, min(max(elapsed, 0.0), LONGEST), self.safety.mode == "running")
+            applied[:6] *= self._tank.share
+            self._aim = self._aim._replace(applied=applied)
 
     def _pace(self, target: PoseFilter) -> float:
         """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
@@ -198,19 +263,19 @@ class CartesianController(TorqueController[CartesianLaws]):
         if laws is self.safety.laws.new:
             self._release()
         effort = laws.effort(self.state.q, self.state.v, self._aim, self.loop)
-        self._damped += (self._tank.weights.get(laws.law, 0.0) * self.safety.modes.share * self.loop.share
-                         * max(laws.law.seen.damped, 0.0))
+        seen, weight = laws.law.seen, self._tank.weights.get(laws, 0.0) * self.safety.modes.share * self.loop.share
+        self._gained += weight * (max(seen.damped - max(seen.applied, 0.0), 0.0) - seen.applied)
         return Command(effort)
 
     def _release(self) -> None:
         """Let the springs of new laws act as the tank affords."""
-        fade, settings, aim = self.safety.laws, self.settings, self._aim
+        fade, state, aim, ramp = self.safety.laws, self.state, self._aim, self.settings.safety.ramp_in
         assert aim is not None
-        old = {} if fade.old is None else {fade.old.law: 1.0 - fade.share}
-        ramp = settings.safety.ramp_in
-        self._damped = 0.0
-        self._tank.release(fade.new.law, {**old, fade.new.law: fade.share}, (
-            self.state.q, self.state.v, *aim, rate_of(self.loop)), self._elapsed / ramp if ramp > 0.0 else 1.0)
+        old = {} if fade.old is None else {fade.old: 1.0 - fade.share}
+        self._gained = 0.0
+        self._tank.release(fade.new, {**old, fade.new: fade.share},
+                           lambda laws: laws.impedance(state.q, state.v, aim, self.loop),
+                           self._elapsed / ramp if ramp > 0.0 else 1.0)
 
     def again(self, laws: CartesianLaws) -> tuple[Array, ...] | None:
         if self._before is None:
@@ -219,6 +284,7 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def halt(self, now: float) -> None:
         super().halt(now)
+        self._force.aim(np.zeros(6))
         if self._filter is not None:
             self._filter.halt()
 
@@ -229,9 +295,11 @@ class CartesianController(TorqueController[CartesianLaws]):
         self.safety.laws.newest.effort(q, self._zero, Aim(target, q), self.loop)
 
     def report(self) -> dict[str, Any]:
-        seen = self.safety.laws.newest.law.seen
+        seen, force = self.safety.laws.newest.law.seen, self._force
         return super().report() | {
             "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
             "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
             "bounded_damping": int(seen.bounded), "wall_depth_mm": 1e3 * seen.depth,
-            "spring_share": self.safety.laws.newest.law.share, "tank_j": self._tank.level}
+            "spring_share": self.safety.laws.newest.law.share, "tank_j": self._tank.level,
+            "target_wrenches": self._wrenches, "target_force_n": float(np.linalg.norm(force.setpoint[3:])),
+            "measured_force_n": float(np.linalg.norm(force.measured[3:]))}

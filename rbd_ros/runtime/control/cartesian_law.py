@@ -49,7 +49,7 @@ class CartesianLaw:
         self._numbers = np.zeros(NUMBERS)
         self._numbers[:RATE] = (*settings.translation, *settings.rotation, settings.frame == "target",
                                 settings.damping_ratio, settings.force, settings.moment, settings.posture_damping,
-                                1.0 / (HEAVIEST * model.total_mass), settings.walls_force, 0.0)
+                                1.0 / (HEAVIEST * model.total_mass), settings.walls_force, settings.forces.contact)
         self._lightest = lightest(model, settings.body) if len(settings.walls) else 0.0
         self.walls, self.share = settings.walls.copy(), 1.0
         self._joints = np.zeros((JOINTS, n))

@@ -12,8 +12,9 @@ from ...core.dynamics.kinematics import jacobian
 from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
 from ..damping_gains import DampingGains, sampled_inertia
-from ..parameters import Table, parameter, table_of, validate
+from ..parameters import Table, parameter, table_of, taken, validate
 from ..safety import SafetySettings
+from .force_control import ForceSettings
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 from .walls_yaml import load_walls
 
@@ -28,6 +29,7 @@ class CartesianSettings(TorqueSettings):
     """
 
     walls: Array
+    forces: ForceSettings
 
     end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
     translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of stiffness.frame, "
@@ -50,8 +52,9 @@ class CartesianSettings(TorqueSettings):
                               name="limits.margin", lower=0.0, upper=1.0)
     limit_stiffness: Array = parameter((100.0,), "Stiffness of the springs at position limits, N m/rad or N/m.",
                                        name="limits.stiffness", lower=0.0, upper=1e5)
-    tank: float = parameter(1.0, "Energy tank, J: changed springs act as far as what they add to the energy was taken "
-                            "by the damper before, or is left of this.", name="tank.size", lower=0.0, upper=1e3)
+    tank: float = parameter(1.0, "Energy tank, J: changed springs and target wrenches act as far as the energy that "
+                            "they give was taken by the damper before, or is left of this.", name="tank.size",
+                            lower=0.0, upper=1e3)
     walls_file: str = parameter("", "YAML file of virtual walls for the link's origin, in axes of the root link "
                                 "(docs/cartesian.md); empty: none.", name="walls.file")
     walls_stiffness: float = parameter(2000.0, "Stiffness of the walls, N/m.", name="walls.stiffness", lower=0.0,
@@ -78,6 +81,7 @@ class CartesianSettings(TorqueSettings):
         if (name := values["end_effector"]) and name not in model.body_names:
             raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
         settings = CartesianSettings(walls=load_walls(values["walls.file"]),
+                                     forces=ForceSettings(**taken(ForceSettings, values)),
                                      **CartesianSettings.fields_from(values, model))
         if len(settings.walls) and not settings.walls_force > settings.force:
             raise RbdError(f"parameter 'walls.force' is {settings.walls_force:g} N, expected more than 'largest.force' "
@@ -96,4 +100,4 @@ class CartesianSettings(TorqueSettings):
                             model.armature > 0.0) if self.kd.any() else None
 
 
-CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, SafetySettings))
+CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, ForceSettings, SafetySettings))

@@ -8,45 +8,58 @@ under load may take more than there is, for which the level is then below 0.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 from .cartesian_law import CartesianLaw
 
-Weights = Mapping[CartesianLaw, float]
+LOW = 0.2    # share of the size below which applied wrenches fade
 
 
-class EnergyTank:
+class HasLaw(Protocol):
+    law: CartesianLaw
+
+
+L = TypeVar("L", bound=HasLaw)
+
+
+class EnergyTank(Generic[L]):
     """size: J; full at first. weights: of the laws that acted last."""
 
     def __init__(self, size: float) -> None:
         self.size = self.level = size
-        self.weights: dict[CartesianLaw, float] = {}
+        self.weights: dict[L, float] = {}
 
     def refill(self) -> None:
         """Begin anew, with laws whose springs are relaxed."""
         self.level, self.weights = self.size, {}
 
+    @property
+    def share(self) -> float:
+        """Of an applied wrench, from 1 to 0 for an empty tank."""
+        return min(max(self.level / (LOW * self.size), 0.0), 1.0) if self.size > 0.0 else 0.0
+
     def add(self, energy: float) -> None:
         """Put energy (J) in, or take it out."""
         self.level = min(self.level + energy, self.size)
 
-    def release(self, new: CartesianLaw, weights: dict[CartesianLaw, float], state: Any, step: float) -> None:
-        """Other weights, which sum to 1: the springs of the `new` law act as far as the tank affords what they add to
-        the energy stored in this state, the arguments of `CartesianLaw.effort`; their share grows by at most `step`.
+    def release(self, new: L, weights: dict[L, float], evaluate: Callable[[L], object], step: float) -> None:
+        """Other weights, which sum to 1: the springs of the `new` laws act as far as the tank affords what they add to
+        the stored energy in the present state, by `evaluate(laws)`; their share grows by at most `step`.
         """
         before, self.weights = self.weights, weights
         if not before:
-            new.share = 1.0
-        if not before or (before == weights and new.share >= 1.0):
+            new.law.share = 1.0
+        if not before or (before == weights and new.law.share >= 1.0):
             return
         added, springs = 0.0, 0.0
-        for law in dict.fromkeys((*before, *weights)):
-            law.effort(*state)
-            seen, after = law.seen, weights.get(law, 0.0)
-            if law is new:
+        for laws in dict.fromkeys((*before, *weights)):
+            evaluate(laws)
+            seen, after = laws.law.seen, weights.get(laws, 0.0)
+            if laws is new:
                 springs = after * seen.springs
-                added -= springs * law.share
-            added += (after - before.get(law, 0.0)) * seen.energy
-        new.share = min(max((self.level - added) / springs, 0.0) if springs > 0.0 else 1.0, new.share + step, 1.0)
-        self.add(-added - springs * new.share)
+                added -= springs * laws.law.share
+            added += (after - before.get(laws, 0.0)) * seen.energy
+        afforded = max((self.level - added) / springs, 0.0) if springs > 0.0 else 1.0
+        new.law.share = min(afforded, new.law.share + step, 1.0)
+        self.add(-added - springs * new.law.share)
