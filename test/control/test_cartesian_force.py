@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_cartesian import MODEL, STEP, TIP, Rig
+from test_cartesian import GAINS, MODEL, STEP, TIP, Rig
 
 import rbd_ros as rbd
+from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
 from rbd_ros.runtime.safety import Command
 
 FREE_Y = {"stiffness.translation": [300.0, 0.0, 300.0]}    # along the force
@@ -176,3 +177,37 @@ def test_measurements_are_taken_in_any_links_axes():
                           ("", [0.0, 0.0, 0.0, *force])):
         assert rig.controller.on_measured_wrench(rig.now, frame, wrench)
         np.testing.assert_allclose(rig.controller._force.measured, [0.0, 0.0, 0.0, *-force], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 12))])
+def test_a_random_walk_with_walls_and_forces_never_runs_away(seed):
+    """Setpoints, lies of the sensor, surfaces that come and go, walls, stiffnesses, stops: slow, and then at rest."""
+    rng = np.random.default_rng(seed)
+    rig = Touching(rng.uniform(0.95, 1.05), 0.2).touch(0.8)
+    for _ in range(14):
+        event = rng.integers(7)
+        if event <= 1:
+            rig.press(rng.normal(size=6) * [2.0, 2.0, 2.0, 12.0, 12.0, 12.0])
+        elif event == 2:
+            lie = [np.nan, 0.0, 30.0, -30.0, 1e9][rng.integers(5)]
+            rig.lie = (lambda wrench, lie=lie: [lie] * 6) if rng.random() < 0.7 else (lambda wrench: wrench)
+        elif event == 3:
+            rig.there, rig.surface = bool(rng.random() < 0.6), rig.pose[1, 3] + rng.uniform(0.0, 0.1)
+        elif event == 4:
+            place, normal = (rig.pose[:3, 3] + 0.1 * rng.normal(size=3)).tolist(), rng.normal(size=3).tolist()
+            rig.controller.apply(CartesianSettings.from_values({
+                **GAINS, "walls.file": f"walls: [{{plane: {{point: {place}, normal: {normal}}}}}]",
+                "stiffness.translation": (rng.uniform(0.0, 600.0, 3) * (rng.random(3) < 0.7)).tolist()}, MODEL))
+        elif event == 5:
+            rig.controller.safety.stop()
+            rig.touch(0.4)
+            rig.controller.reset(rig.now)
+        else:
+            rig.goal(0.1 * rng.normal(size=3), 0.3 * rng.normal(size=3))
+        rig.touch(rng.uniform(0.1, 0.8))
+    rig.controller.apply(CartesianSettings.from_values(GAINS, MODEL))
+    rig.controller.reset(rig.now)
+    rig.press(np.zeros(6))
+    rig.touch(5.0)
+    assert np.isfinite(rig.asked).all() and rig.fastest < 2.5 and rig.creeps()
+    assert rig.controller.safety.mode == "running"

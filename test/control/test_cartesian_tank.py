@@ -27,12 +27,13 @@ class Budget:
     def apply(self, **values):
         self.controller.apply(CartesianSettings.from_values({**self.values, **values}, MODEL))
 
-    def run(self, seconds, push=(0.0, 0.0, 0.0)):
-        """push (3,): N on the link, in axes of the root."""
+    def run(self, seconds, push=(0.0, 0.0, 0.0), age=0.0):
+        """push (3,): N on the link, in axes of the root; age: s, of the states."""
         totals = []
         for _ in range(round(seconds / STEP)):
             self.now += STEP
-            effort = self.controller.on_state(self.now, round(1e9 * self.now), NAMES, self.plant.q, self.plant.v).effort
+            effort = self.controller.on_state(self.now, round(1e9 * self.now), NAMES, self.plant.q, self.plant.v,
+                                              age=age).effort
             R = rbd.forward_kinematics(MODEL, self.plant.q)[-1, :3, :3]
             totals.append(self.total - self.work)
             before = rbd.forward_kinematics(MODEL, self.plant.q)[-1, :3, 3]
@@ -65,6 +66,17 @@ def test_changes_of_stiffness_pump_no_energy(seed):
     totals = np.concatenate(totals)
     gained = np.max(totals - np.minimum.accumulate(totals))
     assert gained < 0.04, gained
+
+
+def test_feedback_that_returns_after_old_states_adds_no_energy():
+    arm = Budget(**{"tank.size": 0.05, "damping_ratio": 0.1})
+    push, totals = np.array([25.0, 0.0, 0.0]), []
+    for _ in range(5):    # it comes back within the ramp, while the link is pushed away
+        totals += [arm.run(STEP, push, age=8.0 * STEP), arm.run(0.12, push)]
+        assert arm.controller.loop.counts["old_states"] == len(totals) // 2
+    totals = np.concatenate([*totals, arm.run(0.5)])
+    assert arm.controller.report()["goals_dropped"] == 0 and arm.work > 0.5
+    assert np.max(totals - np.minimum.accumulate(totals)) < 0.01
 
 
 def test_a_stiffer_spring_waits_for_energy_and_acts_when_there_is_some():

@@ -263,7 +263,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         if laws is self.safety.laws.new:
             self._release()
         effort = laws.effort(self.state.q, self.state.v, self._aim, self.loop)
-        seen, weight = laws.law.seen, self._tank.weights.get(laws, 0.0) * self.safety.modes.share * self.loop.share
+        seen, weight = laws.law.seen, self._tank.weights.get(laws, 0.0) * self.safety.modes.share
         self._gained += weight * (max(seen.damped - max(seen.applied, 0.0), 0.0) - seen.applied)
         return Command(effort)
 
@@ -271,11 +271,12 @@ class CartesianController(TorqueController[CartesianLaws]):
         """Let the springs of new laws act as the tank affords."""
         fade, state, aim, ramp = self.safety.laws, self.state, self._aim, self.settings.safety.ramp_in
         assert aim is not None
-        old = {} if fade.old is None else {fade.old: 1.0 - fade.share}
+        feedback = self.loop.share
+        old = {} if fade.old is None else {fade.old: (1.0 - fade.share) * feedback}
         self._gained = 0.0
-        self._tank.release(fade.new, {**old, fade.new: fade.share},
+        self._tank.release(fade.new, {**old, fade.new: fade.share * feedback},
                            lambda laws: laws.impedance(state.q, state.v, aim, self.loop),
-                           self._elapsed / ramp if ramp > 0.0 else 1.0)
+                           max(self._elapsed, 0.0) / ramp if ramp > 0.0 else 1.0)
 
     def again(self, laws: CartesianLaws) -> tuple[Array, ...] | None:
         if self._before is None:

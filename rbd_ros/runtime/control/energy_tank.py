@@ -24,7 +24,7 @@ L = TypeVar("L", bound=HasLaw)
 
 
 class EnergyTank(Generic[L]):
-    """size: J; full at first. weights: of the laws that acted last."""
+    """size: J; full at first. weights: of the laws in the last effort."""
 
     def __init__(self, size: float) -> None:
         self.size = self.level = size
@@ -44,8 +44,8 @@ class EnergyTank(Generic[L]):
         self.level = min(self.level + energy, self.size)
 
     def release(self, new: L, weights: dict[L, float], evaluate: Callable[[L], object], step: float) -> None:
-        """Other weights, which sum to 1: the springs of the `new` laws act as far as the tank affords what they add to
-        the stored energy in the present state, by `evaluate(laws)`; their share grows by at most `step`.
+        """Other weights, with a sum of at most 1: the springs of the `new` laws act as far as the tank affords what
+        they add to the stored energy in the present state, by `evaluate(laws)`; their share grows by at most `step`.
         """
         before, self.weights = self.weights, weights
         if not before:
