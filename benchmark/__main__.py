@@ -24,6 +24,7 @@ PARTS: dict[str, Any] = {
     "identification": lambda args: {"quick": args.quick},
     "drive_gains": lambda args: {"quick": args.quick},
     "observer": lambda args: {"quick": args.quick},
+    "cartesian": lambda args: {"quick": args.quick},
     "effort_findings": lambda args: {"quick": args.quick},
     "inverse_kinematics": lambda args: {"quick": args.quick},
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
@@ -43,7 +44,7 @@ PARTS: dict[str, Any] = {
     "loop": lambda args: {"events": args.events, "seed": args.seed},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes or [*NODES, "series"]},
 }
-ON_REQUEST = ("batch", "simulation", "identification", "drive_gains", "observer", "effort_findings",
+ON_REQUEST = ("batch", "simulation", "identification", "drive_gains", "observer", "cartesian", "effort_findings",
               "inverse_kinematics", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz", "joint_state_bytes",
               "command_bytes", "large", "simulators", "walk", "loop")
 

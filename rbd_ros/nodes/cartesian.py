@@ -3,12 +3,17 @@
 Topics: those of `torque_node`, and
   ~/target_pose         geometry_msgs/PoseStamped, in: where the link goes; frame_id: a link of the robot, at its place
                         when the message arrives, or empty: the root link. The stamp is not used
+  ~/target_wrench       geometry_msgs/WrenchStamped, in: what the link exerts on what it touches, about its origin;
+                        frame_id as of a pose, its axes alone count. It holds until the next one; zero ends it
+  <force.topic>         geometry_msgs/WrenchStamped, in, best effort: what acts on the link, as node observer has it in
+                        ~/external_wrench: in axes of the link frame_id, about its origin
   ~/guide               std_srvs/SetBool: begin or end hand guiding
   ~/teach               std_srvs/SetBool: begin to record a path that is guided; end, and write it to `teach.file`
 Keys of /diagnostics, in addition: guided (no, yes, or held: it drifted), taught_s, goals, goals_dropped,
 position_error_mm, rotation_error_mrad, hidden_directions (of the link's motion, that the pose does not allow),
 bounded_damping (directions whose stiffness wants more damping than is stable at the rate of the joint states: less
-stiffness, or a higher rate).
+stiffness, or a higher rate), wall_depth_mm (behind a virtual wall), spring_share (of the springs to the target that
+acts), tank_j (level of the energy tank), target_wrenches, target_force_n, measured_force_n.
 """
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from std_srvs.srv import SetBool
 
 from ..core.errors import RbdError
@@ -27,7 +32,8 @@ from ..runtime.control.cartesian import CartesianController
 from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from ..runtime.control.torque_settings import TorqueSettings
 from .base.answering import answered
-from .base.model_node import RELIABLE
+from .base.conversions import numbers_of
+from .base.model_node import BEST_EFFORT, RELIABLE
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
 
@@ -49,6 +55,9 @@ class CartesianNode(TorqueNode):
 
     def create_inputs(self) -> None:
         self.subscribe(PoseStamped, "~/target_pose", self._on_pose, RELIABLE)
+        self.subscribe(WrenchStamped, "~/target_wrench", self._on_target_wrench, RELIABLE)
+        if topic := self.controller.settings.forces.topic:
+            self.subscribe(WrenchStamped, topic, self._on_measured_wrench, BEST_EFFORT)
         self.serve(SetBool, "~/guide", self._on_guide)
         self.serve(SetBool, "~/teach", self._on_teach)
 
@@ -93,6 +102,14 @@ class CartesianNode(TorqueNode):
         except OSError as error:
             raise RbdError(f"cannot write {path} (parameter 'teach.file'): {error.strerror}") from None
         return f"wrote {len(positions)} positions to {path.absolute()}: rbd retrace makes a trajectory of them"
+
+    def _on_target_wrench(self, message: WrenchStamped) -> None:
+        self.report_rejection(self.controller.on_target_wrench(
+            time.monotonic(), message.header.frame_id, numbers_of(message.wrench)))
+
+    def _on_measured_wrench(self, message: WrenchStamped) -> None:
+        self.report_rejection(self.controller.on_measured_wrench(
+            time.monotonic(), message.header.frame_id, numbers_of(message.wrench)))
 
 
 def main(arguments: list[str] | None = None) -> None:

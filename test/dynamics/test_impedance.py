@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.dynamics.impedance import LENGTH, SLOW, eigen
+from rbd_ros.core.dynamics.impedance import LENGTH, REACH, SLOW, eigen
 from rbd_ros.core.lie import so3
 from rbd_ros.runtime.control.cartesian_law import HEAVIEST, CartesianLaw
 from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
@@ -72,8 +72,9 @@ def expected(law, q, v, target, posture):
     wrench = spring + D @ (twist - J @ v) + led_inertia @ (rate - bias) * bool(twist.any() or rate.any())
     pull = M @ (z.posture_bandwidth**2 * (posture - q) - z.posture_damping * (v - led))
     free = pull - J.T @ inertia @ J @ np.linalg.solve(M, pull)
-    limits = z.limit_stiffness * (np.maximum(model.position_lower + z.margin - q, 0.0)
-                                  - np.maximum(q - model.position_upper + z.margin, 0.0))
+    into = (np.maximum(model.position_lower + z.margin - q, 0.0)
+            - np.maximum(q - model.position_upper + z.margin, 0.0))
+    limits = z.limit_stiffness * np.clip(into, -REACH, REACH)
     return J.T @ wrench + 0.5 * (coriolis(v + follows) - coriolis(v) - coriolis(follows)) + free + limits
 
 

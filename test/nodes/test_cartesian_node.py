@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import yaml
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from harness import RELIABLE, Peer
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
@@ -102,3 +102,32 @@ def test_an_arm_is_guided_and_what_was_taught_becomes_a_trajectory(start_node, p
     points = yaml.safe_load(motion.read_text())["points"]
     np.testing.assert_allclose(points[0]["positions"], Q, atol=0.01)
     np.testing.assert_allclose(points[-1]["positions"], way[-1], atol=0.01)
+
+
+def pushing(z, frame=""):
+    message = WrenchStamped()
+    message.header.frame_id, message.wrench.force.z = frame, float(z)
+    return message
+
+
+def test_a_wrench_is_exerted_and_corrected_by_what_is_measured(start_node, peer):
+    process = start_node("cartesian", "--params-file", "config/cartesian.yaml", force__topic="sensed",
+                         robot_description_file=str(rbd.sample_path("two_link")), force__integral=20.0,
+                         force__bandwidth=100.0, force__max_age=10.0, **QUICK)
+    model = rbd.sample("two_link")
+    gravity, up = rbd.gravity_effort(model, Q), rbd.jacobian(model, Q, model.body_names[-1], "aligned")[5]
+    wanted, sensed = (peer.node.create_publisher(WrenchStamped, topic, RELIABLE)
+                      for topic in ("cartesian/target_wrench", "sensed"))
+    peer.spin_until(lambda: wanted.get_subscription_count() and sensed.get_subscription_count(), "subscriptions")
+    peer.answer_close_to(gravity, NAMES, Q, STILL, tolerance=1e-5)
+    wanted.publish(pushing(8.0))
+    peer.answer_close_to(gravity + 8.0 * up, NAMES, Q, STILL, tolerance=1e-4)
+    sensed.publish(pushing(-3.0))    # what acts on the link: it presses with 3 N
+    peer.answer_close_to(gravity + 1.3 * 8.0 * up, NAMES, Q, STILL, tolerance=1e-4)
+    sensed.publish(pushing(-20.0))
+    peer.answer_close_to(gravity + 0.7 * 8.0 * up, NAMES, Q, STILL, tolerance=1e-4)
+    peer.spin_until(lambda: int(peer.diagnostics.get("rejected_excessive_wrench", 0)) > 0, "rejection",
+                    lambda: wanted.publish(pushing(80.0)))
+    wanted.publish(pushing(0.0))
+    peer.answer_close_to(gravity, NAMES, Q, STILL, tolerance=1e-4)
+    assert process.end() == 0 and "Traceback" not in process.output()

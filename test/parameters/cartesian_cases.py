@@ -116,9 +116,62 @@ def released(values: Values) -> bool:
     return str(made.made.report()["guided"]) == "yes"
 
 
+def tank(values: Values) -> float:
+    """J in the tank of an arm that is held."""
+    made = Arm(CARTESIAN, values)
+    made.state(v=STILL)
+    return float(made.made.report()["tank_j"])
+
+
+class Pressing:
+    """The arm, held at Q, whose link presses up with 10 N, or with this wrench."""
+
+    def __init__(self, values: Values, wrench: Any = (0.0, 0.0, 0.0, 0.0, 0.0, 10.0)) -> None:
+        self.arm = Arm(CARTESIAN, values)
+        self.arm.state(v=STILL)
+        self.accepted = bool(self.arm.made.on_target_wrench(self.arm.now, "", wrench))
+
+    def force(self, seconds: float, v: Any = STILL, sensed: bool = True) -> Any:
+        """What is applied (N) after some time; the measurement is 0."""
+        for _ in range(round(seconds / 0.01)):
+            self.arm.now += 0.01
+            assert not sensed or self.arm.made.on_measured_wrench(self.arm.now, "", [0.0] * 6)
+            self.effort = self.arm.state(v=v)
+        return self.arm.made._aim.applied[5]
+
+
+def until_half_the_force(values: Values) -> float:
+    pressing = Pressing(values)
+    return 0.01 * next(k for k in range(1, 1000) if pressing.force(0.01, sensed=False) > 5.0)
+
+
+def corrected(values: Values, seconds: float = 1.0) -> float:
+    """N, beyond the setpoint."""
+    pressing = Pressing(values)
+    return float(pressing.force(seconds) - pressing.arm.made._aim.applied[11])
+
+
+def after_silence(values: Values) -> float:
+    """N, of the correction, when the last measurement is 0.08 s old."""
+    pressing = Pressing(values)
+    pressing.force(1.0)
+    return float(pressing.force(0.08, sensed=False) - pressing.arm.made._aim.applied[11])
+
+
+def dragged(values: Values) -> Any:
+    """The torque by which the damping of a contact resists motion."""
+    pressing = Pressing(values)
+    pressing.force(2.0, sensed=False)
+    still = pressing.effort
+    pressing.force(0.01, V, sensed=False)
+    return pressing.effort - still
+
+
 def cases() -> dict[str, Case]:
     """By name of the parameter."""
     lower = [rbd.forward_kinematics(arm(), q)[-1][:3, 3] for q in (Q, Q + AWAY)]
+    floor = f"walls: [{{plane: {{point: {(0.5 * (lower[0] + lower[1])).tolist()}, normal: [0, 0, 1]}}}}]"
+    deep, up = 0.5 * (lower[0] - lower[1])[2], np.array([0.0, 0.0, 1.0])
     e, turned = lower[0] - lower[1], -AWAY.sum()
     soft, stiff = np.array([100.0, 300.0, 500.0]), [300.0] * 3
     axes = from_rpy((0.0, Q.sum(), 0.0))
@@ -151,6 +204,23 @@ def cases() -> dict[str, Case]:
                                 rbd.mass_matrix(arm(), Q) @ [0.0, -3.0 * 0.2], UPPER),
         "limits.margin": Case([0.05, 0.1], partial(effort, at=NEAR_LIMIT, q=NEAR_LIMIT), np.array([0.0, 8.0])),
         "limits.stiffness": Case([100.0, 50.0], partial(effort, at=NEAR_LIMIT, q=NEAR_LIMIT), np.array([0.0, 1.5])),
+        "force.largest": Case(5.0, lambda values: Pressing(values).accepted, False),
+        "force.largest_moment": Case(1.0, lambda values: Pressing(values, (0.0, 2.0, 0.0, 0.0, 0.0, 0.0)).accepted,
+                                     False),
+        "force.contact_stiffness": Case(1250.0, dragged, lambda was: 0.5 * was, {
+            "stiffness.translation": [0.0] * 3, "stiffness.rotation": [0.0] * 3, "posture.damping": 0.0,
+            "damping_ratio": 0.1}, 1e-4),
+        "force.bandwidth": Case(5.0, until_half_the_force, lambda was: 2.0 * was, tolerance=0.021),
+        "force.integral": Case(1.0, partial(corrected, seconds=0.3), lambda was: 0.5 * was,
+                               {"force.integral_bound": 1.0}),
+        "force.integral_bound": Case(0.1, partial(corrected, seconds=4.0), 1.0, tolerance=1e-4),
+        "force.max_age": Case(0.05, after_silence, lambda was: np.exp(-2.0 * 0.03) * was, {"force.integral_bound": 1.0},
+                              0.01),
+        "tank.size": Case(0.5, tank, 0.5),
+        "walls.file": Case(floor, off, lambda was: was + springs(2000.0 * deep * up, 0.0)),
+        "walls.stiffness": Case(1000.0, off, lambda was: was - springs(1000.0 * deep * up, 0.0), {"walls.file": floor}),
+        "walls.force": Case(5.0, off, lambda was: was - springs((2000.0 * deep - 5.0) * up, 0.0),
+                            {"walls.file": floor, "largest.force": 1.0}),
         "target.bandwidth": Case(5.0, until_halfway, lambda was: 2.0 * was, tolerance=0.021),
         "target.speed": Case(0.1, lambda values: Goal(values, 0.6).fastest(15), 0.1, tolerance=1e-3),
         "target.angular_speed": Case(0.5, lambda values: Goal(values, angle=1.5).fastest(12), 0.5, tolerance=5e-3),

@@ -249,7 +249,9 @@ def cases() -> dict[str, dict[str, Case]]:
         "feedforward": following("feedforward"),
         "flatness": {**following("flatness"), "actuation_file": Case(
             DRIVES, partial(published, "flatness"), added(*(f"/flatness/{name}" for name in motors)), ROBOT)},
-        "float_check": torque("float_check"), "cartesian": torque("cartesian"),
+        "float_check": torque("float_check"),
+        "cartesian": {**torque("cartesian"), "force.topic": Case(
+            "wrench", partial(subscribed, "cartesian"), added("/wrench"), ROBOT)},
         "effort_annotator": shared("effort_annotator"),
         "dynamics_server": shared("dynamics_server"), "motion_planner": shared("motion_planner"),
         "simulator": {**plant("simulator"), "actuation_file": Case(

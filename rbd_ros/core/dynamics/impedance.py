@@ -10,6 +10,8 @@ Coriolis effort is compensated: kinetic energy and potentials together then neve
 the posture's pull a_p. With a target that moves, faster than `SLOW`, v_r also has what the link does not feel of v: an
 arm without errors of its model follows exactly.
 N = 1 − JᵀΛ J M⁻¹ is the dynamically consistent projection; τ_l are springs at position limits. Gravity is left out.
+Walls (`walls`) add their potentials to the springs, and their stiffness to that of which D is the damping. A wrench
+that is applied comes on top; along its setpoint the damping is that of a contact with a given stiffness.
 
 Near singular poses eigenvalues of Λ are bounded, and feed-forward, of which joints would have to move fast, fades along
 these directions: with eigenvalues 1/λ below a given one 1/λ₀, Λ has λ₀, and in v_r and beside ν̇_d it has λ₀²/λ.
@@ -21,24 +23,27 @@ import numpy as np
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import routine
 from ..lie import so3
-from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, scale, sub
+from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     LINK, LINK_NODE, LINK_POSITION, LINK_START, all_finite, integer, matrix, put, rates_valid, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from . import inverse, kinematics, mass_matrix
 from .shared_coordinates import cholesky_factor, cholesky_substitute
+from .walls import walls_on
 
 LENGTH = 0.2     # m: angles count as translations at this arm
 SWEEPS = 12      # of Jacobi's rotations
 SLOW = 0.01      # m/s
 REACH = 0.3      # rad or m, of springs at position limits: from there on their effort is constant
 TRANSLATION, ROTATION = 0, 3    # places of the law's numbers
-IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, RATE, DRAG, NUMBERS = range(6, 15)
+(IN_TARGET, RATIO, FORCE, MOMENT, DAMPING, LEAST, WALL_FORCE, CONTACT, RATE, WALL_STIFFNESS, SHARE, DRAG,
+ NUMBERS) = range(6, 19)    # CONTACT: stiffness of what a wrench presses on; SHARE: of the springs to the target
 # rows of joints: acceleration towards the posture, lower and upper ends of what is free of springs, their stiffness
 POSTURE, LOWER, UPPER, STIFFNESS, JOINTS = range(5)
-HIDDEN, OFF, TURNED, ENERGY, BOUNDED, KNOWN = range(6)
-ROWS, SMALL = 16, 40    # of the workspaces
+HIDDEN, OFF, TURNED, ENERGY, BOUNDED, SPRINGS, DEPTH, DAMPED, APPLIED, KNOWN = range(10)
+ROWS, SMALL = 16, 42    # of the workspaces
+FIRM = (0.1, 1.0)       # N m, N: setpoints of several times this have the damping of a contact
 SIZE = max(inverse.SIZE, kinematics.SIZE, mass_matrix.SIZE)    # of the workspace per node
 
 
@@ -165,20 +170,39 @@ def coriolis(B, q, v, led, zero, scratch, W, tau):
             tau[i] += (0.5 if k in (0, 3) else -0.5) * scratch[1, i]
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[:, ::1], "
-             "float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1])")
-def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, known, tau):
-    """The effort of one state. target: R_d (9), p_d (3), ν_d (6), ν̇_d (6). H (2 nv, nv), rows (ROWS, nv), small (SMALL,
-    6); known (KNOWN): hidden directions, |p_d − p|, |log(R_d Rᵀ)|, energy of all springs, directions whose damping is
-    bounded by the rate. False for invalid input, a mass matrix that is not positive definite, or a result that is not
+@routine
+def outer_times(x, k, y):
+    """`x[k:k + 3] (x[k:k + 3] · y)`."""
+    a = (x[k], x[k + 1], x[k + 2])
+    return scale(dot(a, y), a)
+
+
+@routine
+def square(x, k):
+    """`|x[k:k + 3]|²`."""
+    return x[k] * x[k] + x[k + 1] * x[k + 1] + x[k + 2] * x[k + 2]
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
+             "float64[::1], float64[::1])")
+def impedance_entry(B, q, v, link, target, applied, numbers, walls, joints, W, H, rows, small, known, tau):
+    """The effort of one state. target: R_d (9), p_d (3), ν_d (6), ν̇_d (6). applied (12,): a wrench on the link, and its
+    setpoint. walls: WALL numbers each. H (2 nv, nv), rows (ROWS, nv), small (SMALL, 6); known (KNOWN): hidden
+    directions, |p_d − p|, |log(R_d Rᵀ)|, energy of all springs, directions whose damping is bounded by the rate, energy
+    of the whole springs to the target, largest depth behind a wall, power that the damper takes from the link, power of
+    the applied wrench. False for invalid input, a mass matrix that is not positive definite, or a result that is not
     finite.
     """
     n = size_v(B)
-    if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and all_finite(target) and all_finite(joints[POSTURE])):
+    if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and all_finite(target) and all_finite(joints[POSTURE])
+            and all_finite(applied)):
         return False
     J, Y, zero, led, free, follows = rows[:6], rows[6:12], rows[12], rows[13], rows[14], rows[15]
     A, V, L, F, U, half = small[:6], small[6:12], small[12:18], small[18:24], small[24:30], small[30:36]
-    wrench, x, y, z = small[36], small[37], small[38], small[39]
+    wrench, x, y, z, twist, rate = small[36], small[37], small[38], small[39], small[40], small[41]
+    for r in range(6):
+        twist[r], rate[r] = target[12 + r], target[18 + r]
     R, p = kinematics.jacobian_recursion(B, q, 0, link, 2, rows.reshape(-1), 0)
     mass_matrix.mass_matrix_recursion(B, q, 0, W, H.reshape(-1), 0)
     for i in range(n):
@@ -211,32 +235,41 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
             U[r, c] = V[r, c] / unit * root
     R_d, p_d = matrix(target, 0), vector(target, 9)
     axes, s, e = stiffness_axes(R_d, numbers), rotation_between(R, R_d), sub(p_d, p)
+    kept, held, wall, known[DEPTH] = walls_on(walls, p, numbers[WALL_STIFFNESS], numbers[WALL_FORCE], twist, rate)
+    soft, firm = square(applied, 6) + FIRM[0] ** 2, square(applied, 9) + FIRM[1] ** 2
     for c in range(6):    # half = L⁻¹ K L⁻ᵀ
-        m, _ = stretched(numbers, ROTATION, axes, (U[0, c], U[1, c], U[2, c]))
-        f, _ = stretched(numbers, TRANSLATION, axes, (U[3, c], U[4, c], U[5, c]))
-        put(x, 0, m)
-        put(x, 3, f)
+        u, w = (U[0, c], U[1, c], U[2, c]), (U[3, c], U[4, c], U[5, c])
+        m, _ = stretched(numbers, ROTATION, axes, u)
+        f, _ = stretched(numbers, TRANSLATION, axes, w)
+        put(x, 0, add(m, scale(numbers[CONTACT] * LENGTH**2 / soft, outer_times(applied, 6, u))))
+        put(x, 3, add(add(f, symmetric_times(wall, w)), scale(numbers[CONTACT] / firm, outer_times(applied, 9, w))))
         apply_transposed(U, x, y)
         for r in range(6):
             half[r, c] = y[r]
     eigen(half, V, 6)
     moment, force, energy = springs(s, e, axes, numbers)
-    put(wrench, 0, moment)
-    put(wrench, 3, force)
+    known[SPRINGS] = energy
+    energy = numbers[SHARE] * energy + held
+    put(wrench, 0, scale(numbers[SHARE], moment))
+    put(wrench, 3, add(scale(numbers[SHARE], force), kept))
 
     apply(J, v, 0, x)    # wrench += D (ν_d − ν), D = L V diag(2 ζ √κ) Vᵀ Lᵀ
+    known[DAMPED] = known[APPLIED] = 0.0
     for r in range(6):
-        x[r] = target[12 + r] - x[r]
+        z[r] = x[r]
+        x[r] = twist[r] - x[r]
     apply_transposed(L, x, y)
     apply_transposed(V, y, x)
     for c in range(6):
-        rate = max(2.0 * numbers[RATIO] * np.sqrt(max(half[c, c], 0.0)), numbers[DRAG])
-        known[BOUNDED] += rate > numbers[RATE]
-        x[c] *= min(rate, numbers[RATE])
+        decay = max(2.0 * numbers[RATIO] * np.sqrt(max(half[c, c], 0.0)), numbers[DRAG])
+        known[BOUNDED] += decay > numbers[RATE]
+        x[c] *= min(decay, numbers[RATE])
     apply(V, x, 0, y)
     apply(L, y, 0, x)
     for r in range(6):
-        wrench[r] += x[r]
+        wrench[r] += x[r] + applied[r]
+        known[DAMPED] -= x[r] * z[r]
+        known[APPLIED] += applied[r] * z[r]
     for i in range(n):
         into = max(joints[LOWER, i] - q[i], 0.0) - max(q[i] - joints[UPPER, i], 0.0)
         k = min(joints[STIFFNESS, i], (0.5 * numbers[RATE]) ** 2 * H[i, i])    # what is stable at the rate
@@ -245,11 +278,11 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
         energy += k * near * (into - 0.5 * near)
     speed, moving = 0.0, False
     for r in range(6):
-        u = target[12 + r] * (LENGTH if r < 3 else 1.0)
-        speed += u * u
-        moving |= target[12 + r] != 0.0 or target[18 + r] != 0.0
+        size = twist[r] * (LENGTH if r < 3 else 1.0)
+        speed += size * size
+        moving |= twist[r] != 0.0 or rate[r] != 0.0
     if moving:
-        times_inertia(F, target[12:], y, x)
+        times_inertia(F, twist, y, x)
         apply_transposed(Y, x, led)
         for i in range(n):
             follows[i] = v[i] - led[i]
@@ -261,8 +294,8 @@ def impedance_entry(B, q, v, link, target, numbers, joints, W, H, rows, small, k
             follows[i] = led[i] + share * (follows[i] - free[i])
         coriolis(B, q, v, follows, zero, H[n:], W, tau)
         alpha, accel = link_bias(B, q, follows, zero, link, W)
-        put(x, 0, sub(vector(target, 18), alpha))
-        put(x, 3, sub(vector(target, 21), accel))
+        put(x, 0, sub(vector(rate, 0), alpha))
+        put(x, 3, sub(vector(rate, 3), accel))
         times_inertia(F, x, y, z)
         for r in range(6):
             wrench[r] += z[r]

@@ -58,8 +58,10 @@ def put_wrench(message: Any, wrench: Any) -> None:
 
 def wrenches(items: Any) -> list[tuple[str, list[float]]]:
     """(body, [moment, force]) of each rbd_interfaces/NamedWrench: messages put the force first, the library second."""
-    pairs = []
-    for item in items:
-        moment, force = item.wrench.torque, item.wrench.force
-        pairs.append((item.body, [moment.x, moment.y, moment.z, force.x, force.y, force.z]))
-    return pairs
+    return [(item.body, numbers_of(item.wrench)) for item in items]
+
+
+def numbers_of(wrench: Any) -> list[float]:
+    """[moment, force] of a geometry_msgs/Wrench, which has the force first."""
+    moment, force = wrench.torque, wrench.force
+    return [moment.x, moment.y, moment.z, force.x, force.y, force.z]

@@ -7,11 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.dynamics.impedance import (
-    DRAG, JOINTS, KNOWN, NUMBERS, RATE, ROWS, SIZE, SMALL, impedance_entry, slack_entry,
+    DRAG, JOINTS, KNOWN, NUMBERS, RATE, ROWS, SHARE, SIZE, SMALL, WALL_STIFFNESS, impedance_entry, slack_entry,
 )
+from ...core.dynamics.kinematics import jacobian
+from ...core.dynamics.mass_matrix import mass_matrix
+from ...core.dynamics.walls import RECESS
 from ...core.errors import RbdError
 from ...core.model.block import node_count
-from ..damping_gains import STABLE
+from ...core.model.robot_model import RobotModel
+from ..damping_gains import SAMPLES, STABLE
 from .cartesian_settings import CartesianSettings
 
 Array = NDArray[np.float64]
@@ -19,8 +23,9 @@ HEAVIEST = 2.0     # masses of the robot: where a direction of the link appears 
 
 
 class Seen(NamedTuple):
-    """Of the last effort: number of directions that the pose hides; distance to the target, m and rad; energy of the
-    springs, J; number of directions whose damping the rate bounds.
+    """Of the last effort: number of directions that the pose hides; distance to the target, m and rad; energy of all
+    springs, J; number of directions whose damping the rate bounds; energy of the whole springs to the target, J; depth
+    behind a wall, m; power that the damper takes from the link, and power of an applied wrench, W.
     """
 
     hidden: float
@@ -28,10 +33,14 @@ class Seen(NamedTuple):
     turned: float
     energy: float
     bounded: float
+    springs: float
+    depth: float
+    damped: float
+    applied: float
 
 
 class CartesianLaw:
-    """The law for the link of these settings."""
+    """The law for the link of these settings. share: of the springs to the target that acts, from 0 to 1."""
 
     def __init__(self, settings: CartesianSettings) -> None:
         model, n = settings.model, settings.model.nv
@@ -40,28 +49,47 @@ class CartesianLaw:
         self._numbers = np.zeros(NUMBERS)
         self._numbers[:RATE] = (*settings.translation, *settings.rotation, settings.frame == "target",
                                 settings.damping_ratio, settings.force, settings.moment, settings.posture_damping,
-                                1.0 / (HEAVIEST * model.total_mass))
+                                1.0 / (HEAVIEST * model.total_mass), settings.walls_force, settings.forces.contact)
         self._stiffness = self._numbers[:6].copy()
+        self._lightest = lightest(model, settings.body) if len(settings.walls) else 0.0
+        self.walls, self.share = settings.walls.copy(), 1.0
         self._joints = np.zeros((JOINTS, n))
         self._joints[1:] = (model.position_lower + settings.margin, model.position_upper - settings.margin,
                             settings.limit_stiffness)
         self._work = np.empty(SIZE * node_count(model._block))
         self._matrices, self._rows, self._small = np.empty((2 * n, n)), np.empty((ROWS, n)), np.empty((SMALL, 6))
-        self._known = np.zeros(KNOWN)
+        self._known, self._nothing = np.zeros(KNOWN), np.zeros(12)
+
+    def forget(self) -> None:
+        """Walls in front of which the link is not are from now on where it is when the law acts next."""
+        self.walls[:, RECESS] = np.inf
+
+    def replace(self, other: CartesianLaw) -> None:
+        """Take over where the walls are from the law that this one replaces."""
+        for wall in self.walls:
+            for known in other.walls:
+                if np.array_equal(wall[:RECESS], known[:RECESS]):
+                    wall[RECESS] = known[RECESS]
 
     def effort(self, q: Array, v: Array, target: Array, posture: Array, rate: float = np.inf,
-               free: Array | float = 0.0, drag: float = 0.0) -> Array:
+               applied: Array | None = None, free: Array | float = 0.0, drag: float = 0.0) -> Array:
         """The effort (nv,) without gravity. target (24,): as of `PoseFilter`; posture (nq,); rate: of the loop, Hz,
-        which bounds the damping; free (6,): share, from 0 to 1, of the stiffness that is gone, translation first; drag:
-        least rate of damping, 1/s. Raises `RbdError`.
+        which bounds damping and walls. applied (12,): a wrench on the link, and its setpoint, moments first, in axes of
+        the root link about the link's origin; free (6,): share, from 0 to 1, of the stiffness that is gone, translation
+        first; drag: least rate of damping, 1/s. Raises `RbdError`.
         """
         self._numbers[:6] = self._stiffness * (1.0 - free)
         self._numbers[DRAG] = drag
-        self._numbers[RATE] = STABLE * rate if rate > 0.0 else np.inf
+        self._numbers[RATE] = limit = STABLE * rate if rate > 0.0 else np.inf
+        stiffness = self.settings.walls_stiffness
+        self._numbers[WALL_STIFFNESS] = min(stiffness, (0.5 * limit) ** 2 * self._lightest) if stiffness > 0.0 else 0.0
+        self._numbers[SHARE] = self.share
         self._joints[0] = self.settings.posture_bandwidth**2 * self.model.difference(q, posture)
         tau = np.empty(self.model.nv)
-        if not impedance_entry.call(self.model._block, q, v, self._link, target, self._numbers, self._joints,
-                                    self._work, self._matrices, self._rows, self._small, self._known, tau):
+        if not impedance_entry.call(self.model._block, q, v, self._link, target,
+                                    self._nothing if applied is None else applied, self._numbers,
+                                    self.walls.reshape(-1), self._joints, self._work, self._matrices, self._rows,
+                                    self._small, self._known, tau):
             raise RbdError("Cartesian impedance: the effort would not be finite, or the mass matrix is singular")
         return tau
 
@@ -75,3 +103,13 @@ class CartesianLaw:
     @property
     def seen(self) -> Seen:
         return Seen(*self._known.tolist())
+
+
+def lightest(model: RobotModel, body: str) -> float:
+    """Smallest mass (kg) that a force on the origin of this link feels in any direction, over sampled poses."""
+    rng, least = np.random.default_rng(0), np.inf
+    for q in (model.neutral(), *(model.random_configuration(rng) for _ in range(SAMPLES))):
+        J = jacobian(model, q, body, "aligned")[3:]
+        least = min(least, 1.0 / max(float(np.linalg.eigvalsh(J @ np.linalg.solve(mass_matrix(model, q), J.T))[-1]),
+                                     1e-12))
+    return float(least)

@@ -13,11 +13,13 @@ from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
 from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
-from ..parameters import Table, parameter, table_of, validate
+from ..parameters import Table, parameter, table_of, taken, validate
 from ..robot import joint_order
 from ..safety import SafetySettings
+from .force_control import ForceSettings
 from .guiding import AXES, free_axes
 from .torque_settings import TORQUE_TABLE, TorqueSettings
+from .walls_yaml import load_walls
 
 Array = NDArray[np.float64]
 FRAMES = ("base", "target")
@@ -25,7 +27,12 @@ FRAMES = ("base", "target")
 
 @dataclass(frozen=True, kw_only=True)
 class CartesianSettings(TorqueSettings):
-    """Validated parameters. translation, rotation (3,): stiffnesses; other arrays (nv,) in model order."""
+    """Validated parameters. translation, rotation (3,): stiffnesses; walls (n, WALL); other arrays (nv,) in model
+    order.
+    """
+
+    walls: Array
+    forces: ForceSettings
 
     end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
     translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of stiffness.frame, "
@@ -48,6 +55,15 @@ class CartesianSettings(TorqueSettings):
                               name="limits.margin", lower=0.0, upper=1.0)
     limit_stiffness: Array = parameter((100.0,), "Stiffness of the springs at position limits, N m/rad or N/m.",
                                        name="limits.stiffness", lower=0.0, upper=1e5)
+    tank: float = parameter(1.0, "Energy tank, J: changed springs and target wrenches act as far as the energy that "
+                            "they give was taken by the damper before, or is left of this.", name="tank.size",
+                            lower=0.0, upper=1e3)
+    walls_file: str = parameter("", "YAML file of virtual walls for the link's origin, in axes of the root link "
+                                "(docs/cartesian.md); empty: none.", name="walls.file")
+    walls_stiffness: float = parameter(2000.0, "Stiffness of the walls, N/m.", name="walls.stiffness", lower=0.0,
+                                       upper=1e5)
+    walls_force: float = parameter(100.0, "Largest force of a wall, N: from there on it gives way. More than "
+                                   "largest.force.", name="walls.force", lower=1e-3, upper=1e5)
     bandwidth: float = parameter(10.0, "Bandwidth of the filter from goal to target, 1/s.", name="target.bandwidth",
                                  lower=0.1, upper=100.0)
     speed: float = parameter(0.25, "Largest speed of the target, m/s.", name="target.speed", lower=1e-3, upper=10.0)
@@ -85,9 +101,14 @@ class CartesianSettings(TorqueSettings):
             raise RbdError("Cartesian control needs joints of one coordinate each")
         if (name := values["end_effector"]) and name not in model.body_names:
             raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
-        friction = FrictionTerms.from_values(values, joint_order(values["joints"], model)[2])
-        settings = CartesianSettings(friction=friction, **CartesianSettings.fields_from(values, model))
+        settings = CartesianSettings(
+            walls=load_walls(values["walls.file"]), forces=ForceSettings(**taken(ForceSettings, values)),
+            friction=FrictionTerms.from_values(values, joint_order(values["joints"], model)[2]),
+            **CartesianSettings.fields_from(values, model))
         free_axes(settings.axes)
+        if len(settings.walls) and not settings.walls_force > settings.force:
+            raise RbdError(f"parameter 'walls.force' is {settings.walls_force:g} N, expected more than 'largest.force' "
+                           f"({settings.force:g} N), or a goal behind a wall would pull the link through")
         if not jacobian(model, model.neutral(), settings.body).any():
             raise RbdError(f"parameter 'end_effector': no joint moves link '{settings.body}'")
         return settings
@@ -107,5 +128,5 @@ class CartesianSettings(TorqueSettings):
                             model.armature > 0.0) if self.kd.any() else None
 
 
-CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, SafetySettings), *friction_rows("Compensate"),
-                          *drive_friction_rows())
+CARTESIAN_TABLE: Table = (*TORQUE_TABLE, *table_of(CartesianSettings, ForceSettings, SafetySettings),
+                          *friction_rows("Compensate"), *drive_friction_rows())

@@ -64,6 +64,7 @@ SERVICES = tuple(f"~/{name}" for name in (
 REFERENCES = ("~/reference", "~/joint_trajectory")
 SURROUNDINGS = ("~/external_wrenches",)
 GOAL = "~/target_pose"
+TARGET_WRENCH = "~/target_wrench"
 STOP = "~/emergency_stop"
 
 
@@ -164,7 +165,8 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
     "feedforward": _feedforward,
     "flatness": _flatness,
     "float_check": lambda values: _torque(values) | rights(publish=["~/result"], reply=["~/start"]),
-    "cartesian": lambda values: _torque(values) | rights(subscribe=[GOAL], reply=["~/guide", "~/teach"]),
+    "cartesian": lambda values: _torque(values) | rights(
+        subscribe=[GOAL, TARGET_WRENCH, *_topic(values, "force.topic")], reply=["~/guide", "~/teach"]),
     "effort_annotator": lambda values: MODEL | rights(publish=["~/joint_trajectory"],
                                                       subscribe=["~/joint_trajectory_in"]),
     "motion_planner": lambda values: MODEL | rights(subscribe=["joint_states"], reply=["~/plan_motion"],
