@@ -73,6 +73,16 @@ class Rig:
         return self.controller.on_goal(self.now, frame, T[:3, 3] + move, so3.to_quaternion(
             so3.exp(np.array(turn)) @ T[:3, :3]))
 
+    def drives(self, seconds, linear, angular=(0.0, 0.0, 0.0), frame="", period=0.02, jitter=0.0):
+        """A stream of twists; returns the targets, before and after each message."""
+        targets = []
+        for _ in range(round(seconds / period)):
+            assert self.controller.on_twist(self.now, frame, linear, angular)
+            for _ in range(max(round(period * (1.0 + jitter * self.rng.uniform(-1.0, 1.0)) / STEP), 1)):
+                self.run(STEP)
+                targets.append(self.controller._aim.target)
+        return np.array(targets)
+
     def creeps(self):
         return float(np.abs(self.plant.v).max()) < 0.15
 
@@ -187,14 +197,16 @@ def test_goals_out_of_reach_and_through_singular_poses_end_at_rest(move, seconds
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 12))])
 def test_a_random_walk_never_runs_away(seed):
-    """Goals, pushes, stops, lost states, stalls, outliers, cancels, other parameters: fast only as pushes make it, then
-    at rest.
+    """Goals, twists, pushes, stops, lost states, stalls, outliers, cancels, other parameters: fast only as pushes make
+    it, then at rest.
     """
     rng = np.random.default_rng(seed)
     rig = Rig(rng.uniform(0.95, 1.05), 0.2, seed, **{"stiffness.translation": [400.0] * 3}).run(0.6)
     for _ in range(14):
-        event = rng.integers(10)
-        if event <= 2:
+        event = rng.integers(11)
+        if event == 10:
+            rig.controller.on_twist(rig.now, str(rng.choice(["", TIP])), 0.3 * rng.normal(size=3), rng.normal(size=3))
+        elif event <= 2:
             rig.goal(0.25 * rng.normal(size=3), 0.5 * rng.normal(size=3))
         elif event == 3:
             rig.run(0.1, force=40.0 * rng.normal(size=3))
@@ -321,3 +333,100 @@ def test_a_blocked_link_that_is_called_back_feels_no_step():
         assert report["rotation_error_mrad"] < 900.0 and report["position_error_mm"] < 165.0
     steps = np.abs(np.diff(np.vstack(efforts), axis=0)).max()
     assert steps < 1.0, steps
+
+
+@pytest.mark.parametrize(("period", "jitter"), [(0.01, 0.5), (0.1, 0.8)])
+def test_a_stream_of_twists_moves_the_link_smoothly_and_its_end_stops_it(period, jitter):
+    rig = Rig().run(0.8)
+    first, off = rig.pose, []
+    targets = rig.drives(1.5, (0.0, 0.1, 0.0), (0.0, 0.0, 0.2), period=period, jitter=jitter)
+    off.append(rig.controller.safety.laws.newest.law.seen.off)
+    np.testing.assert_allclose(targets[-1, 12:18], [0.0, 0.0, 0.2, 0.0, 0.1, 0.0], atol=1e-3)
+    assert np.abs(np.diff(targets[:, 15:18], axis=0)).max() < 0.37 * 10.0 * 0.1 * STEP * 1.05    # u k/e
+    assert np.abs(np.diff(targets[:, 21:24], axis=0)).max() < 10.0**2 * 0.1 * STEP * 1.05
+    assert max(off) < 1e-3
+    rig.run(0.01)
+    assert rig.controller._aim.target[16] == pytest.approx(0.1, rel=1e-2)    # a message may be late
+    moved = rig.run(2.0).pose[:3, 3] - first[:3, 3]
+    assert rig.rests() and rig.modes[-1] == "running"
+    expected = 0.1 * (targets[:, 16].sum() * STEP / 0.1 + 0.2 + 0.2)    # timeout and 2/k
+    assert moved[1] == pytest.approx(expected, abs=0.1 * (period * (1.0 + jitter) + 0.02))
+
+
+def test_a_twist_in_axes_of_a_link():
+    rig = Rig().run(0.8)
+    before = rig.pose
+    rig.drives(1.0, (0.0, 0.0, 0.05), frame=TIP)
+    moved = rig.pose[:3, 3] - before[:3, 3]
+    np.testing.assert_allclose(moved / np.linalg.norm(moved), before[:3, 2], atol=0.01)
+    assert rig.controller.report()["twists"] == 50
+
+
+def test_a_goal_ends_a_twist_and_a_twist_a_goal():
+    rig = Rig().run(0.8)
+    rig.drives(0.5, (0.0, 0.2, 0.0))
+    assert rig.goal([0.0, 0.0, 0.05])
+    goal = rig.pose[:3, 3] + [0.0, 0.0, 0.05]
+    np.testing.assert_allclose(rig.run(3.0).pose[:3, 3], goal, atol=1e-3)
+    assert rig.goal([0.3, 0.0, 0.0])
+    rig.run(0.5)
+    rig.drives(0.1, (0.0, 0.0, 0.0))
+    here = rig.pose[:3, 3]
+    rig.run(4.0)
+    assert rig.creeps() and np.linalg.norm(rig.pose[:3, 3] - here) < 2.0 * 0.25 / 10.0
+
+
+def test_a_twist_does_not_lead_the_target_away_from_a_blocked_link():
+    rig = Rig().run(0.8)
+    for sign in (1.0, -1.0):
+        q, place = rig.plant.q.copy(), rig.pose[:3, 3]
+        for _ in range(150):
+            assert rig.controller.on_twist(rig.now, "", (0.0, sign * 0.25, 0.0), (0.0, 0.0, 1.0))
+            rig.blocked(0.02)
+        report = rig.controller.report()
+        assert report["position_error_mm"] < 160.0 and report["rotation_error_mrad"] < 850.0
+        leash = rig.controller._aim.target[10] - place[1]
+        rig.blocked(1.0)    # the stream ends
+        assert abs(rig.controller._aim.target[10] - place[1] - leash) < 5e-3
+    np.testing.assert_array_equal(rig.plant.q, q)
+
+
+def test_a_twist_along_an_axis_that_is_let_go_ends_at_the_farthest():
+    rig = Rig(**{"stiffness.translation": [0.0, 300.0, 300.0], "target.farthest": 0.3}).run(0.8)
+    x, most = rig.pose[0, 3], 0.0
+    for _ in range(300):
+        assert rig.controller.on_twist(rig.now, "", (0.25, 0.0, 0.0), (0.0, 0.0, 0.0))
+        rig.blocked(0.02)
+        most = max(most, rig.controller._aim.target[9] - x)
+    assert 0.29 < most < 0.3 + 1e-6
+    for _ in range(100):
+        assert rig.controller.on_twist(rig.now, "", (-0.25, 0.0, 0.0), (0.0, 0.0, 0.0))
+        rig.blocked(0.02)
+    assert rig.controller._aim.target[9] - x < 0.0
+
+
+@pytest.mark.parametrize(("frame", "linear", "kind"), [
+    ("", (np.nan, 0.0, 0.0), "non_finite"), ("", (0.0, np.inf, 0.0), "non_finite"), ("map", (0.1, 0.0, 0.0), "frame"),
+    ("", (1e3, 0.0, 0.0), "implausible")])
+def test_twists_that_are_refused(frame, linear, kind):
+    rig = Rig().run(0.8)
+    assert not rig.controller.on_twist(rig.now, frame, linear, (0.0, 0.0, 0.0))
+    assert rig.controller.rejections.counts[kind] == 1 and rig.controller.report()["twists"] == 0
+    rig.run(0.5)
+    np.testing.assert_allclose(rig.plant.q, START, atol=1e-3)
+    rig.controller.safety.stop()
+    assert "twist" in (refused := rig.controller.on_twist(rig.now, "", (0.1, 0.0, 0.0), (0.0, 0.0, 0.0))).text
+    assert "~/reset" in refused.text
+
+
+def test_a_stop_drops_a_twist():
+    rig = Rig().run(0.8)
+    rig.drives(0.5, (0.0, 0.2, 0.0))
+    rig.controller.safety.stop()
+    rig.run(0.05)
+    rig.controller.reset(rig.now)
+    rig.run(0.3)
+    here = rig.pose[:3, 3]
+    rig.run(3.0)
+    assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.02
+    assert rig.controller.report()["goals_dropped"] == 1

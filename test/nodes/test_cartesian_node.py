@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, TwistStamped
 from harness import RELIABLE, Peer
 from std_msgs.msg import Bool
 
@@ -46,6 +46,7 @@ def test_a_goal_moves_the_link_and_a_malformed_one_does_not(start_node, peer):
     gravity = rbd.gravity_effort(model, Q)
     pulled = gravity + STIFFNESS * rbd.jacobian(model, Q, link, "aligned")[3:].T @ FORWARD
     publisher = peer.node.create_publisher(PoseStamped, "cartesian/target_pose", RELIABLE)
+    twists = peer.node.create_publisher(TwistStamped, "cartesian/target_twist", 1)
     peer.spin_until(lambda: publisher.get_subscription_count() > 0, "subscription")
 
     def becomes(expected):
@@ -65,12 +66,18 @@ def test_a_goal_moves_the_link_and_a_malformed_one_does_not(start_node, peer):
     becomes(pulled)
     publisher.publish(goal([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], link))
     becomes(gravity)    # to where the link is
+    twist = TwistStamped()
+    twist.header.frame_id, twist.twist.linear.z = link, 0.1
+    peer.spin_until(lambda: counts("twists")[0] and float(peer.diagnostics["position_error_mm"]) > 1.0, "led target",
+                    lambda: (twists.publish(twist), peer.send_state(NAMES, Q, STILL)))
+    publisher.publish(goal([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], link))
+    becomes(gravity)
     button = peer.node.create_publisher(Bool, "cartesian/emergency_stop", RELIABLE)
     publisher.publish(goal(place + FORWARD, quaternion))
     becomes(pulled)
     peer.spin_until(lambda: peer.diagnostics.get("mode") == "stopped", "stop",
                     lambda: (button.publish(Bool(data=True)), peer.send_state(NAMES, Q, STILL)))
     becomes(gravity)
-    peer.spin_until(lambda: counts("goals_dropped", "goals") == [0, 3] and all(counts("rejected_bad_trajectory")),
+    peer.spin_until(lambda: counts("goals_dropped", "goals") == [0, 4] and all(counts("rejected_bad_trajectory")),
                     "refusal of goals", lambda: publisher.publish(goal(place, quaternion)))
     assert process.end() == 0 and "Traceback" not in process.output()

@@ -66,6 +66,14 @@ def until_halfway(values: Values) -> float:
     return 0.01 * next(k for k in range(1, 1000) if goal.target()[9] - goal.start[0] > 0.005)
 
 
+def until_slower(values: Values) -> float:
+    """Seconds from a twist until the target becomes slower."""
+    goal = Goal(values)
+    goal.arm.made.on_twist(goal.arm.now, "", (0.1, 0.0, 0.0), (0.0, 0.0, 0.0))
+    speeds = [goal.target()[15] for _ in range(100)]
+    return 0.01 * int(np.argmax(speeds))
+
+
 def accepts_goal(values: Values) -> bool:
     return Goal(values, 0.5).accepted
 
@@ -96,6 +104,7 @@ def cases() -> dict[str, Case]:
         "target.bandwidth": Case(5.0, until_halfway, lambda was: 2.0 * was, tolerance=0.021),
         "target.speed": Case(0.1, lambda values: Goal(values, 0.6).fastest(15), 0.1, tolerance=1e-3),
         "target.angular_speed": Case(0.5, lambda values: Goal(values, angle=1.5).fastest(12), 0.5, tolerance=5e-3),
+        "target.twist_timeout": Case(0.405, until_slower, 0.4, tolerance=0.011),
         "target.farthest": Case(0.4, accepts_goal, False),
         "gains.kp": Case(list(kp), partial(held_cases.pushed, CARTESIAN), -0.02 * kp),
         "gains.kd": Case(list(kd), partial(held_cases.pushed, CARTESIAN, v=V), lambda was: was - kd * V,

@@ -1,7 +1,8 @@
 """Cartesian impedance control without ROS: a link is held at a target pose, by springs and dampers of its own space.
 
 From activation the link is held where it is. A goal pose is approached by a filter, never stepped, at most as fast as
-`target.speed` and `target.angular_speed`. Whenever the torque is not that of the law (an emergency stop, joint states
+`target.speed` and `target.angular_speed`. A twist moves the target through the same filter, until the next goal or for
+`target.twist_timeout`. Whenever the torque is not that of the law (an emergency stop, joint states
 that cease, a loop that is too slow, a joint faster than its limit), the goal is dropped, and the link is later held
 where it is then.
 """
@@ -35,6 +36,7 @@ MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
 LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
+FASTEST = 100.0   # m/s or rad/s: twists beyond it are rejected
 UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
 
 
@@ -72,7 +74,7 @@ class CartesianLaws(Laws):
 
 
 class CartesianController(TorqueController[CartesianLaws]):
-    """Holds a link at the target; `on_goal` sets where it goes."""
+    """Holds a link at the target; `on_goal` and `on_twist` set where it goes."""
 
     settings: CartesianSettings
 
@@ -84,7 +86,8 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
         self._time_ns = 0                   # of the last state
-        self._goals = self._dropped = 0
+        self._twist, self._twist_at = np.zeros(6), -np.inf    # the last one, while it acts, and when it came, s
+        self._goals = self._twists = self._dropped = 0
 
     def make_laws(self, settings: CartesianSettings) -> CartesianLaws:
         return CartesianLaws(settings)
@@ -102,6 +105,7 @@ class CartesianController(TorqueController[CartesianLaws]):
     def _drop(self) -> None:
         self._dropped += self._filter is not None and not self._filter.waits
         self._filter = None
+        self._twist_at = -np.inf
 
     @property
     def pose(self) -> Array:
@@ -117,8 +121,49 @@ class CartesianController(TorqueController[CartesianLaws]):
             return self.rejections.add(error)
         assert self._filter is not None
         self._filter.aim(axes, origin)
+        self._twist_at = -np.inf
         self._goals += 1
         return TAKEN
+
+    def on_twist(self, now: float, frame: str, linear: Sequence[float], angular: Sequence[float]) -> Verdict:
+        """Take a twist of the controlled link, about its origin, in axes that a link, "" for the root link, has now."""
+        try:
+            twist = np.array([*angular, *linear], dtype=np.float64)
+            if not all_finite(twist):
+                raise Rejected("non_finite", f"twist {twist[3:].tolist()}, {twist[:3].tolist()} is not finite")
+            R = self._placed("twist", now, frame)[:3, :3]
+            if np.abs(twist).max() > FASTEST:
+                raise Rejected("implausible", f"twist of {np.abs(twist).max():.3g} m/s or rad/s, at most {FASTEST:g}")
+        except Rejected as error:
+            return self.rejections.add(error)
+        assert self._filter is not None
+        self._twist, self._twist_at = np.concatenate([R @ twist[:3], R @ twist[3:]]), now
+        if not twist.any():
+            self._stop_target()
+        self._twists += 1
+        return TAKEN
+
+    def _stop_target(self) -> None:
+        self._twist_at = -np.inf
+        if self._filter is not None:
+            self._filter.halt()
+
+    def _placed(self, what: str, now: float, frame: str) -> Array:
+        """Where a link is (4, 4), by the last state, in axes of the root link; raises `Rejected` unless the target can
+        be moved.
+        """
+        names = self.model.body_names
+        if frame and frame not in names:
+            raise Rejected("frame", f"{what} in frame '{frame[:80]}', expected a link: {', '.join(names)}")
+        if self.safety.latched:
+            raise Rejected("bad_trajectory", f"no {what} is accepted during an emergency stop: call ~/reset first")
+        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
+                or self.state.age(now) >= self.state.timeout):
+            raise Rejected("bad_trajectory", f"no {what} is accepted while the link is not held, as without fresh "
+                           f"joint states (mode '{self.safety.mode}')")
+        if not frame or frame == names[0]:
+            return np.eye(4)
+        return np.array(forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)])
 
     def _accepted(self, now: float, frame: str, position: Array, quaternion: Array) -> tuple[Array, Array]:
         if not (all_finite(position) and all_finite(quaternion)):
@@ -126,24 +171,13 @@ class CartesianController(TorqueController[CartesianLaws]):
         size = float(np.linalg.norm(quaternion))
         if not abs(size - 1.0) <= UNIT:
             raise Rejected("not_unit", f"goal pose: the quaternion has norm {size:.3g}, expected 1")
-        if frame and frame not in self.model.body_names:
-            raise Rejected("frame", f"goal pose in frame '{frame[:80]}', expected a link: "
-                           f"{', '.join(self.model.body_names)}")
-        if self.safety.latched:
-            raise Rejected("bad_trajectory", "no goal is accepted during an emergency stop: call ~/reset first")
-        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
-                or self.state.age(now) >= self.state.timeout):
-            raise Rejected("bad_trajectory", "no goal is accepted while the link is not held, as without fresh joint "
-                           f"states (mode '{self.safety.mode}')")
-        R = so3.from_quaternion(quaternion / size)
-        if frame and frame != self.model.body_names[0]:
-            T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]
-            position, R = T[:3, :3] @ position + T[:3, 3], T[:3, :3] @ R
+        T = self._placed("goal pose", now, frame)
+        position = T[:3, :3] @ position + T[:3, 3]
         distance = float(np.linalg.norm(position - self.pose[:3, 3]))
         if not distance <= self.settings.farthest:
             raise Rejected("implausible", f"goal pose is {distance:.3g} m away, at most {self.settings.farthest:g} "
                            "('target.farthest')")
-        return R, position
+        return T[:3, :3] @ so3.from_quaternion(quaternion / size), position
 
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
@@ -158,9 +192,22 @@ class CartesianController(TorqueController[CartesianLaws]):
         elif elapsed > 0.0:
             if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
                 self._filter.bandwidth = settings.bandwidth
+            if self._twist_at > -np.inf:
+                self._lead(now, self._filter)
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
         self._aim = Aim(self._filter.target, posture)
+
+    def _lead(self, now: float, target: PoseFilter) -> None:
+        """Move the target by the last twist, slower and slower towards `target.farthest` from the link."""
+        if now - self._twist_at > self.settings.twist_timeout:
+            self._stop_target()
+            return
+        away = target.state[9:12] - self.pose[:3, 3]
+        distance = max(float(np.linalg.norm(away)), 1e-9)
+        outwards = float(self._twist[3:] @ away) / distance
+        room = 0.125 * target.bandwidth * max(self.settings.farthest - distance, 0.0)
+        target.move(self._twist if outwards <= room else room / outwards * self._twist)
 
     def _pace(self, target: PoseFilter) -> float:
         """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
@@ -187,8 +234,7 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def halt(self, now: float) -> None:
         super().halt(now)
-        if self._filter is not None:
-            self._filter.halt()
+        self._stop_target()
 
     def warm_up(self) -> None:
         super().warm_up()
@@ -199,6 +245,6 @@ class CartesianController(TorqueController[CartesianLaws]):
     def report(self) -> dict[str, Any]:
         seen = self.safety.laws.newest.law.seen
         return super().report() | {
-            "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
-            "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
+            "goals": self._goals, "twists": self._twists, "goals_dropped": self._dropped,
+            "position_error_mm": 1e3 * seen.off, "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
             "bounded_damping": int(seen.bounded)}

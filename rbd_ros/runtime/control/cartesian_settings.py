@@ -52,6 +52,8 @@ class CartesianSettings(TorqueSettings):
                                      lower=1e-3, upper=20.0)
     farthest: float = parameter(1.0, "Goals farther than this from the link's position are rejected, m.",
                                 name="target.farthest", lower=1e-3, upper=100.0)
+    twist_timeout: float = parameter(0.2, "Age of the last twist after which the target comes to rest, s.",
+                                     name="target.twist_timeout", lower=1e-3, upper=10.0)
     kp: Array = parameter((0.0,), "Proportional gain of the hold where no law acts (see safe_output.hold_position), N "
                           "m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
     kd: Array = parameter((0.0,), "Its derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)

@@ -63,7 +63,7 @@ SERVICES = tuple(f"~/{name}" for name in (
     "dynamics_derivatives", "time_derivatives", "trajectory_inverse_dynamics", "set_payload", "get_model_info"))
 REFERENCES = ("~/reference", "~/joint_trajectory")
 SURROUNDINGS = ("~/external_wrenches",)
-GOAL = "~/target_pose"
+GOALS = ("~/target_pose", "~/target_twist")
 STOP = "~/emergency_stop"
 
 
@@ -164,7 +164,7 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
     "feedforward": _feedforward,
     "flatness": _flatness,
     "float_check": lambda values: _torque(values) | rights(publish=["~/result"], reply=["~/start"]),
-    "cartesian": lambda values: _torque(values) | rights(subscribe=[GOAL]),
+    "cartesian": lambda values: _torque(values) | rights(subscribe=GOALS),
     "effort_annotator": lambda values: MODEL | rights(publish=["~/joint_trajectory"],
                                                       subscribe=["~/joint_trajectory_in"]),
     "motion_planner": lambda values: MODEL | rights(subscribe=["joint_states"], reply=["~/plan_motion"],
