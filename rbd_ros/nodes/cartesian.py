@@ -6,27 +6,34 @@ Topics: those of `torque_node`, and
   ~/target_twist        geometry_msgs/TwistStamped, in, best effort: how the link moves, about its origin; frame_id: a
                         link whose axes count, as they are when the message arrives, or empty: the root link. The stamp
                         is not used
-Keys of /diagnostics, in addition: goals, twists, goals_dropped, position_error_mm, rotation_error_mrad,
-hidden_directions (of the link's motion, that the pose does not allow), bounded_damping (directions whose stiffness wants more damping than is
-stable at the rate of the joint states: less stiffness, or a higher rate).
+  ~/target_trajectory   trajectory_msgs/MultiDOFJointTrajectory, in: joint_names: the controlled link; frame_id: as of a
+                        pose; transforms, and at all points or none velocities and accelerations, in the same axes.
+                        Stamp 0: it begins at once. Without points: stop here, and stay
+Keys of /diagnostics, in addition: goals, twists, trajectories, goals_dropped, position_error_mm, rotation_error_mrad,
+hidden_directions (of the link's motion, that the pose does not allow), bounded_damping (directions whose
+stiffness wants more damping than is stable at the rate of the joint states: less stiffness, or a higher rate).
 """
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from geometry_msgs.msg import PoseStamped, TwistStamped
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.cartesian import CartesianController
 from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from ..runtime.control.torque_settings import TorqueSettings
+from ..runtime.inputs.pose_points import PosePoint
+from .base.conversions import pose_trajectory, reading
 from .base.model_node import BEST_EFFORT, RELIABLE
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
 
 
 class CartesianNode(TorqueNode):
-    """Takes goal poses and twists."""
+    """Takes goal poses, twists and trajectories."""
 
     controller: CartesianController
     logic, make_settings = CARTESIAN_TABLE, staticmethod(CartesianSettings.from_values)
@@ -42,6 +49,9 @@ class CartesianNode(TorqueNode):
     def create_inputs(self) -> None:
         self.subscribe(PoseStamped, "~/target_pose", self._on_pose, RELIABLE)
         self.subscribe(TwistStamped, "~/target_twist", self._on_twist, BEST_EFFORT)
+        self.subscribe_unlocked(MultiDOFJointTrajectory, "~/target_trajectory",
+                                lambda message: self.guarded(lambda: self._on_trajectory(*message)), RELIABLE,
+                                read=reading(MultiDOFJointTrajectory, pose_trajectory))
 
     def _on_pose(self, message: PoseStamped) -> None:
         p, r = message.pose.position, message.pose.orientation
@@ -52,6 +62,10 @@ class CartesianNode(TorqueNode):
         v, w = message.twist.linear, message.twist.angular
         self.report_rejection(self.controller.on_twist(
             time.monotonic(), message.header.frame_id, (v.x, v.y, v.z), (w.x, w.y, w.z)))
+
+    def _on_trajectory(self, stamp_ns: int, frame: str, names: Sequence[str], points: Sequence[PosePoint]) -> None:
+        self.report_rejection(self.controller.on_trajectory(time.monotonic(), stamp_ns, frame, names, points,
+                                                            lock=self.lock))
 
 
 def main(arguments: list[str] | None = None) -> None:

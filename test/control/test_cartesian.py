@@ -11,6 +11,7 @@ from rbd_ros.core.dynamics.impedance import RATE
 from rbd_ros.runtime.control.cartesian import FAST, Aim, CartesianController
 from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
 from rbd_ros.runtime.damping_gains import STABLE, largest_damping, sampled_inertia
+from rbd_ros.runtime.inputs.pose_points import PosePoint
 from rbd_ros.runtime.safety import Command
 
 MODEL = rbd.sample("iiwa")
@@ -72,6 +73,20 @@ class Rig:
         T = self.pose
         return self.controller.on_goal(self.now, frame, T[:3, 3] + move, so3.to_quaternion(
             so3.exp(np.array(turn)) @ T[:3, :3]))
+
+    def follow(self, points, stamp_ns=0, frame="", names=(TIP,)):
+        return self.controller.on_trajectory(self.now, stamp_ns, frame, list(names), points)
+
+    def circle(self, radius=0.06, period=3.0, turn=0.2, count=60, begin=0.0):
+        """Points of a circle in the plane of y and z that the target begins and ends at rest, turning about z."""
+        R, p = self.controller._filter.target[:9].reshape(3, 3), self.controller._filter.target[9:12]
+        points = []
+        for s in np.arange(1, count + 1) / count:
+            phi = 2.0 * np.pi * s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
+            points.append(PosePoint(begin + period * s, [[
+                *p + radius * np.array([0.0, np.sin(phi), 1.0 - np.cos(phi)]),
+                *so3.to_quaternion(so3.exp(np.array([0.0, 0.0, turn * np.sin(phi)])) @ R)]]))
+        return points
 
     def drives(self, seconds, linear, angular=(0.0, 0.0, 0.0), frame="", period=0.02, jitter=0.0):
         """A stream of twists; returns the targets, before and after each message."""
@@ -197,14 +212,16 @@ def test_goals_out_of_reach_and_through_singular_poses_end_at_rest(move, seconds
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 12))])
 def test_a_random_walk_never_runs_away(seed):
-    """Goals, twists, pushes, stops, lost states, stalls, outliers, cancels, other parameters: fast only as pushes make
-    it, then at rest.
+    """Goals, twists, trajectories, pushes, stops, lost states, stalls, outliers, cancels, other parameters: fast only
+    as pushes make it, then at rest.
     """
     rng = np.random.default_rng(seed)
     rig = Rig(rng.uniform(0.95, 1.05), 0.2, seed, **{"stiffness.translation": [400.0] * 3}).run(0.6)
     for _ in range(14):
-        event = rng.integers(11)
-        if event == 10:
+        event = rng.integers(12)
+        if event == 11 and rig.modes[-1] == "running":
+            rig.follow(rig.circle(begin=rng.uniform(0.2, 1.0), turn=rng.uniform(-0.2, 0.2)))
+        elif event == 10:
             rig.controller.on_twist(rig.now, str(rng.choice(["", TIP])), 0.3 * rng.normal(size=3), rng.normal(size=3))
         elif event <= 2:
             rig.goal(0.25 * rng.normal(size=3), 0.5 * rng.normal(size=3))
@@ -232,7 +249,7 @@ def test_a_random_walk_never_runs_away(seed):
                 "stiffness.frame": str(rng.choice(["base", "target"]))}, MODEL))
         rig.run(rng.uniform(0.1, 0.8))
     rig.controller.reset(rig.now)
-    rig.run(4.0)
+    rig.run(6.0)    # a trajectory may have just begun
     assert np.isfinite(rig.asked).all() and rig.fastest < 2.0 * FAST and rig.rests() and rig.modes[-1] == "running"
 
 
@@ -430,3 +447,156 @@ def test_a_stop_drops_a_twist():
     rig.run(3.0)
     assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.02
     assert rig.controller.report()["goals_dropped"] == 1
+
+
+def without_feed_forward(law):
+    """The same springs and dampers, of the target's pose and twist; no effort for its acceleration or Coriolis."""
+    full = law.effort
+
+    def effort(q, v, target, posture, rate=np.inf):
+        J, M = rbd.jacobian(MODEL, q, TIP, "aligned"), rbd.mass_matrix(MODEL, q)
+        moved = np.linalg.solve(M, J.T @ np.linalg.solve(J @ np.linalg.solve(M, J.T), target[12:18]))
+        return full(q, v - moved, np.append(target[:12], np.zeros(12)), posture, rate)
+
+    law.effort = effort
+
+
+@pytest.mark.parametrize(("masses", "friction", "bound"), [(1.0, 0.0, 0.01), (1.05, 0.0, 0.06), (1.05, 0.03, 0.2)])
+def test_a_circle_with_turning_is_tracked_far_better_than_by_springs_and_dampers_alone(masses, friction, bound):
+    """friction: N m, and N m s/rad. The error in weight, which bends the springs at rest as well, is taken away."""
+    errors = []
+    for feed_forward in (True, False):
+        rig = Rig(**{"target.speed": 0.5, "target.angular_speed": 2.0})
+        truth = MODEL.with_scaled_masses(masses).with_(gravity=MODEL.gravity / masses, damping=np.full(7, friction),
+                                                       friction=np.full(7, friction))
+        rig.plant = rbd.Simulator(truth, step=STEP, q=START)
+        rig.run(0.8)
+        law = rig.controller.safety.laws.newest.law
+        if not feed_forward:
+            without_feed_forward(law)
+        assert rig.follow(rig.circle(0.08, 3.0 if friction == 0.0 else 2.5))
+        off = [rig.run(STEP).controller.safety.laws.newest.law.seen.off for _ in range(1500)]
+        errors.append(max(off))
+        assert not law.seen.hidden
+    assert errors[0] < bound * errors[1] and errors[1] > 0.011, errors
+
+
+def test_a_trajectory_is_followed_on_time_and_ends_at_rest():
+    rig = Rig().run(0.8)
+    first, points = rig.pose, rig.circle(0.05, 4.0, count=40)
+    assert rig.follow(points)
+    for k in range(40):
+        rig.run(0.1)
+        np.testing.assert_allclose(rig.pose[:3, 3], points[k].poses[0][:3], atol=2e-3)
+    rig.run(3.0)
+    np.testing.assert_allclose(rig.pose[:3], first[:3], atol=1e-3)
+    assert rig.rests() and rig.modes[-1] == "running" and rig.controller.report()["trajectories"] == 1
+
+
+def test_points_in_axes_of_a_link_with_twists_and_rates():
+    rig = Rig().run(0.8)
+    T = rbd.forward_kinematics(MODEL, rig.plant.q)
+    other = T[MODEL.body_index("link_4")]
+    here, t = np.linalg.inv(other) @ T[-1], np.linspace(0.0, 2.0, 5)
+    quaternion = so3.to_quaternion(here[:3, :3])
+    s, v, a = 0.1 * (t / 2) ** 2 * (3.0 - t), 0.15 * t * (1.0 - t / 2), 0.15 * (1.0 - t)
+    points = [PosePoint(t[k], [[*here[:3, 3] + [s[k], 0.0, 0.0], *quaternion]], [[v[k], 0, 0, 0, 0, 0]],
+                        [[a[k], 0, 0, 0, 0, 0]]) for k in range(5)]
+    assert rig.follow(points, frame="link_4")    # the first one, at time 0, is where the target is
+    rig.run(1.0)
+    np.testing.assert_allclose(rig.controller._aim.target[15:18], 0.075 * other[:3, 0], atol=1e-3)
+    rig.run(2.0)
+    np.testing.assert_allclose(rig.pose[:3, 3], T[-1, :3, 3] + 0.1 * other[:3, 0], atol=1e-3)
+
+
+def test_what_replaces_a_trajectory_makes_no_step():
+    rig, targets = Rig().run(0.8), []
+
+    def go_on(seconds):
+        for _ in range(round(seconds / STEP)):
+            targets.append(rig.run(STEP).controller._aim.target)
+
+    for replace in (lambda: rig.follow(rig.circle(begin=1.0)), lambda: rig.follow(rig.circle(begin=1.0, turn=-0.2)),
+                    lambda: rig.goal([0.0, 0.05, 0.0]), lambda: rig.follow(rig.circle(begin=1.0)),
+                    lambda: rig.controller.on_twist(rig.now, "", (0.0, 0.1, 0.0), (0.0, 0.0, 0.2)),
+                    lambda: rig.follow(rig.circle(begin=1.0)), lambda: rig.follow([], names=())):
+        assert replace()
+        go_on(1.7)
+    rows = np.array(targets)
+    assert np.abs(np.diff(rows[:, 9:12], axis=0) - STEP * rows[1:, 15:18]).max() < 1e-4
+    assert np.abs(np.diff(rows[:, 12:18], axis=0) - STEP * rows[1:, 18:]).max() < 0.02
+    go_on(1.0)
+    assert rig.controller._filter.rests
+
+
+def test_a_trajectory_waits_for_a_link_that_is_held_up_and_goes_on():
+    rig = Rig(**{"stiffness.translation": [60.0] * 3, "stiffness.rotation": [4.0] * 3}).run(0.8)
+    first = rig.pose
+    assert rig.follow(rig.circle(0.15, 8.0))
+    efforts = rig.blocked(3.0)
+    assert rig.controller.report()["position_error_mm"] < 160.0 and np.abs(np.diff(efforts, axis=0)).max() < 1.0
+    assert not rig.controller._filter.waits
+    rig.run(12.0)
+    np.testing.assert_allclose(rig.pose[:3], first[:3], atol=2e-3)
+    assert rig.fastest < 1.3 and rig.controller.report()["goals_dropped"] == 0
+
+
+@pytest.mark.parametrize("how", ["stop", "lost", "halt"])
+def test_a_stop_lost_states_and_a_cancel_drop_a_trajectory(how):
+    rig = Rig().run(0.8)
+    assert rig.follow(rig.circle())
+    rig.run(1.2)
+    if how == "stop":
+        rig.controller.safety.stop()
+        rig.run(0.3)
+        assert "~/reset" in rig.follow(rig.circle()).text
+        rig.controller.reset(rig.now)
+    elif how == "lost":
+        rig.run(0.2, lost=True)
+    else:
+        rig.controller.halt(rig.now)
+    rig.run(1.0)
+    here = rig.pose[:3, 3]
+    rig.run(4.0)
+    assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.03 and rig.controller._filter.waits
+
+
+def test_a_trajectory_in_time_of_the_stamps():
+    rig = Rig().run(0.8)
+    points = rig.circle()
+    assert rig.follow(points, stamp_ns=round(1e9 * (rig.now + 0.5)))
+    rig.run(1.5)
+    np.testing.assert_allclose(rig.controller._aim.target[9:12], points[19].poses[0][:3], atol=1e-4)
+    assert rig.follow(rig.circle(begin=0.9), stamp_ns=round(1e9 * (rig.now - 0.3)))
+    ended = rig.follow(rig.circle(), stamp_ns=round(1e9 * (rig.now - 9.0)))
+    assert "it ended 6.000 s ago" in ended.text
+
+
+def moved(points, k, **changed):
+    return [point._replace(**changed) if i == k else point for i, point in enumerate(points)]
+
+
+@pytest.mark.parametrize(("harm", "kind", "words"), [
+    (lambda points: moved(points, 3, time=0.0), "bad_trajectory", "strictly increase"),
+    (lambda points: moved(points, 3, time=np.nan), "non_finite", "point 3"),
+    (lambda points: moved(points, 5, poses=[[np.inf, *points[5].poses[0][1:]]]), "non_finite", "point 5"),
+    (lambda points: moved(points, 5, poses=[[*points[5].poses[0][:6], 9.0]]), "not_unit", "point 5"),
+    (lambda points: moved(points, 5, poses=[[9.0, *points[5].poses[0][1:]]]), "implausible", "point 5 is"),
+    (lambda points: moved(points, 5, poses=[]), "wrong_size", "point 5 has 0 transforms"),
+    (lambda points: moved(points, 5, velocities=[[0.0] * 6]), "wrong_size", "point 5 has 1 velocities"),
+    (lambda points: [point._replace(accelerations=[[0.0] * 6]) for point in points], "wrong_size", "no velocities"),
+    (lambda points: points[:5] + points[30:], "bad_trajectory", "target.speed"),
+    (lambda points: moved(points, 0, time=0.0, poses=points[20].poses), "bad_trajectory", "later time"),
+    (lambda points: [points[0]._replace(time=0.0)], "bad_trajectory", "no point after")])
+def test_trajectories_that_are_refused(harm, kind, words):
+    rig = Rig().run(0.8)
+    points = rig.circle()
+    if words == "target.speed":
+        points = [point._replace(time=0.4 + 0.1 * k) for k, point in enumerate(harm(points))]
+    refused = rig.follow(points if words == "target.speed" else harm(points))
+    assert not refused and words in refused.text and rig.controller.rejections.counts[kind] == 1
+    assert not rig.follow(points, names=["link_3"]) and rig.controller.rejections.counts["unknown_body"] == 1
+    assert not rig.follow(points, frame="map") and rig.controller.rejections.counts["frame"] == 1
+    rig.run(0.5)
+    np.testing.assert_allclose(rig.plant.q, START, atol=1e-3)
+    assert rig.controller.report()["trajectories"] == 0

@@ -142,9 +142,9 @@ class PoseFilter:
         """Move with a twist (6,), angular first, in axes of the root; as a whole so fast as both speeds allow."""
         self._twist, self._course = twist, None    # the goal follows
 
-    def follow(self, course: Course) -> None:
-        """Follow a motion from its begin, which is the present state."""
-        self._twist, self._course, self._time = None, course, 0.0
+    def follow(self, course: Course, t: float = 0.0) -> None:
+        """Follow a motion from its time t (s) on, at which it has the present state."""
+        self._twist, self._course, self._time = None, course, t
 
     def halt(self) -> None:
         """Come to rest without turning back, from the speed at the present pace."""
@@ -172,7 +172,7 @@ class PoseFilter:
             self._time += rate * dt
             self._course.sample(self._time, rate, slope, self.state, self.goal, target)
             if self._time >= self._course.duration:
-                self.halt()
+                self.aim(self.state[:P].reshape(3, 3), self.state[P:W])
         else:
             steps, twist = max(1, round(dt / SUBSTEP)), NONE
             if self._twist is not None:

@@ -2,13 +2,14 @@
 
 From activation the link is held where it is. A goal pose is approached by a filter, never stepped, at most as fast as
 `target.speed` and `target.angular_speed`. A twist moves the target through the same filter, until the next goal or for
-`target.twist_timeout`. Whenever the torque is not that of the law (an emergency stop, joint states
-that cease, a loop that is too slow, a joint faster than its limit), the goal is dropped, and the link is later held
-where it is then.
+`target.twist_timeout`. A trajectory is followed as it is, later where the link is held up. Whenever the torque is not
+that of the law (an emergency stop, joint states that cease, a loop that is too slow, a joint faster than its limit),
+all of these are dropped, and the link is later held where it is then.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,17 +17,22 @@ from numpy.typing import NDArray
 
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.dynamics.kinematics import forward_kinematics
+from ...core.errors import RbdError
 from ...core.lie import so3
 from ...core.model.robot_model import RobotModel
 from ...core.motion.pose_filter import PoseFilter
+from ...core.motion.pose_trajectory import PosePoints, PoseTrajectory
+from ...core.motion.smooth_trajectory import load
 from ...core.motion.velocity_limits import velocity_limits
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import Turns
+from ..inputs.pose_points import PosePoint, pose_points, rotation
 from ..inputs.rejections import TAKEN, Rejected, Verdict
 from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
 from .cartesian_law import CartesianLaw
 from .cartesian_settings import CartesianSettings
+from .following import NO_LOCK
 from .loop_rate import LoopRate
 from .torque_controller import Laws, TorqueController
 from .torque_settings import TorqueSettings
@@ -36,8 +42,8 @@ MODES = ("ramp_in", "running", "ramp_out")    # in which the law acts
 LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
+START, START_TURN = 0.02, 0.05    # m, rad: how far the first point of a trajectory may be from target or link
 FASTEST = 100.0   # m/s or rad/s: twists beyond it are rejected
-UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
 
 
 class Aim(NamedTuple):
@@ -74,7 +80,7 @@ class CartesianLaws(Laws):
 
 
 class CartesianController(TorqueController[CartesianLaws]):
-    """Holds a link at the target; `on_goal` and `on_twist` set where it goes."""
+    """Holds a link at the target; `on_goal`, `on_twist` and `on_trajectory` set where it goes."""
 
     settings: CartesianSettings
 
@@ -87,7 +93,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._before: Aim | None = None     # of the cycle before
         self._time_ns = 0                   # of the last state
         self._twist, self._twist_at = np.zeros(6), -np.inf    # the last one, while it acts, and when it came, s
-        self._goals = self._twists = self._dropped = 0
+        self._goals = self._twists = self._trajectories = self._dropped = 0
 
     def make_laws(self, settings: CartesianSettings) -> CartesianLaws:
         return CartesianLaws(settings)
@@ -143,6 +149,58 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._twists += 1
         return TAKEN
 
+    def on_trajectory(self, now: float, stamp_ns: int, frame: str, names: Sequence[str], points: Sequence[PosePoint],
+                      lock: AbstractContextManager[Any] = NO_LOCK) -> Verdict:
+        """Take a trajectory of the controlled link, `names`, in axes of a link at its present place, "" for the root
+        link; it begins now or, in the time of the joint states, at its stamp. Without points: stop. lock: held while
+        the state is read and the trajectory begins, not during its checks.
+        """
+        try:
+            with lock:
+                T = self._placed("trajectory", now, frame)
+                if stamp_ns and self.state.unstamped:
+                    raise Rejected("bad_trajectory", "joint states have no stamps to compare the trajectory's stamp "
+                                   "with: send it with stamp 0, to begin at once")
+                assert self._filter is not None
+                state_ns, start, link = self.state.time_ns, self._filter.state.copy(), self.pose
+            course = None if not len(points) else self._course(
+                pose_points(names, points, self.settings.body).seen_from(T), start, link,
+                1e-9 * (stamp_ns - state_ns) if stamp_ns else 0.0)
+            with lock:
+                self._placed("trajectory", now, frame)
+                if course is None:
+                    self._stop_target()
+                else:
+                    passed = 1e-9 * (self.state.time_ns - state_ns)
+                    course.begin(self._filter.state, passed)
+                    self._filter.follow(course, passed)
+                    self._twist_at = -np.inf
+        except RbdError as error:
+            return self.rejections.add(error if isinstance(error, Rejected) else Rejected("bad_trajectory", str(error)))
+        self._trajectories += 1
+        return TAKEN
+
+    def _course(self, points: PosePoints, start: Array, link: Array, delay: float) -> PoseTrajectory:
+        """The motion from a state (24,) of the target through the points; link (4, 4): where that is."""
+        past = int(np.sum(points.time + delay <= 0.0))
+        if past == len(points.time):
+            raise Rejected("bad_trajectory", "trajectory has no point after its start" if delay == 0.0 else
+                           f"trajectory lies in the past: it ended {-delay - points.time[-1]:.3f} s ago")
+        if past and delay == 0.0:    # of the first point only its place counts
+            gaps = [(float(np.linalg.norm(points.origin[0] - p)), float(np.linalg.norm(so3.log(points.axes[0] @ R.T))))
+                    for R, p in ((start[:9].reshape(3, 3), start[9:12]), (link[:3, :3], link[:3, 3]))]
+            if not any(off <= START and turned <= START_TURN for off, turned in gaps):
+                raise Rejected("bad_trajectory", f"trajectory begins {gaps[0][0]:.3g} m and {gaps[0][1]:.3g} rad from "
+                               f"the target, at most {START:g} m and {START_TURN:g} rad: give its first point a later "
+                               "time")
+        points = points.after(past, delay)
+        distance = np.linalg.norm(points.origin - link[:3, 3], axis=1)
+        i = int(np.argmax(distance))
+        if not distance[i] <= self.settings.farthest:
+            raise Rejected("implausible", f"trajectory point {past + i} is {distance[i]:.3g} m away, at most "
+                           f"{self.settings.farthest:g} ('target.farthest')")
+        return PoseTrajectory(points, start, self.settings.speed, self.settings.angular_speed, past)
+
     def _stop_target(self) -> None:
         self._twist_at = -np.inf
         if self._filter is not None:
@@ -168,16 +226,13 @@ class CartesianController(TorqueController[CartesianLaws]):
     def _accepted(self, now: float, frame: str, position: Array, quaternion: Array) -> tuple[Array, Array]:
         if not (all_finite(position) and all_finite(quaternion)):
             raise Rejected("non_finite", f"goal pose {position.tolist()}, {quaternion.tolist()} is not finite")
-        size = float(np.linalg.norm(quaternion))
-        if not abs(size - 1.0) <= UNIT:
-            raise Rejected("not_unit", f"goal pose: the quaternion has norm {size:.3g}, expected 1")
-        T = self._placed("goal pose", now, frame)
+        R, T = rotation("goal pose", quaternion), self._placed("goal pose", now, frame)
         position = T[:3, :3] @ position + T[:3, 3]
         distance = float(np.linalg.norm(position - self.pose[:3, 3]))
         if not distance <= self.settings.farthest:
             raise Rejected("implausible", f"goal pose is {distance:.3g} m away, at most {self.settings.farthest:g} "
                            "('target.farthest')")
-        return T[:3, :3] @ so3.from_quaternion(quaternion / size), position
+        return T[:3, :3] @ R, position
 
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
@@ -239,12 +294,18 @@ class CartesianController(TorqueController[CartesianLaws]):
     def warm_up(self) -> None:
         super().warm_up()
         q, T = self.model.neutral(), forward_kinematics(self.model, self.model.neutral())[-1]
-        target = PoseFilter(T[:3, :3], T[:3, 3], 1.0, 1.0, 1.0).advance(1e-3)
-        self.safety.laws.newest.effort(q, self._zero, Aim(target, q), self.loop)
+        target = PoseFilter(T[:3, :3], T[:3, 3], 1.0, 1.0, 1.0)
+        load()
+        points = PosePoints(np.arange(1.0, 4.0), np.tile(T[:3, :3], (3, 1, 1)), np.tile(T[:3, 3], (3, 1)))
+        target.follow(PoseTrajectory(points, target.state, 1.0, 1.0))
+        target.advance(1e-3)
+        target.halt()
+        self.safety.laws.newest.effort(q, self._zero, Aim(target.advance(1e-3), q), self.loop)
 
     def report(self) -> dict[str, Any]:
         seen = self.safety.laws.newest.law.seen
         return super().report() | {
-            "goals": self._goals, "twists": self._twists, "goals_dropped": self._dropped,
-            "position_error_mm": 1e3 * seen.off, "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
+            "goals": self._goals, "twists": self._twists, "trajectories": self._trajectories,
+            "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
+            "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
             "bounded_damping": int(seen.bounded)}

@@ -63,7 +63,7 @@ SERVICES = tuple(f"~/{name}" for name in (
     "dynamics_derivatives", "time_derivatives", "trajectory_inverse_dynamics", "set_payload", "get_model_info"))
 REFERENCES = ("~/reference", "~/joint_trajectory")
 SURROUNDINGS = ("~/external_wrenches",)
-GOALS = ("~/target_pose", "~/target_twist")
+GOALS = ("~/target_pose", "~/target_twist", "~/target_trajectory")
 STOP = "~/emergency_stop"
 
 
