@@ -98,6 +98,10 @@ class Rig:
                 targets.append(self.controller._aim.target)
         return np.array(targets)
 
+    def change(self, **values):
+        self.controller.apply(CartesianSettings.from_values({**GAINS, **values}, MODEL))
+        return self
+
     def creeps(self):
         return float(np.abs(self.plant.v).max()) < 0.15
 
@@ -141,7 +145,7 @@ def test_a_goal_in_axes_of_another_link():
 def test_it_gives_way_and_comes_back():
     rig = Rig(**{"stiffness.translation": [500.0, 500.0, 500.0]}).run(0.8)
     before = rig.pose[:3, 3].copy()
-    rig.run(1.5, force=np.array([20.0, 0.0, 0.0]))
+    rig.run(3.0, force=np.array([20.0, 0.0, 0.0]))
     np.testing.assert_allclose(rig.pose[:3, 3] - before, [0.04, 0.0, 0.0], atol=2e-3)
     rig.run(0.6, force=np.array([0.0, 60.0, 0.0]))    # more than the springs bear
     assert np.linalg.norm(rig.pose[:3, 3] - before) > 0.1
@@ -246,6 +250,7 @@ def test_a_random_walk_never_runs_away(seed):
         else:
             rig.controller.apply(CartesianSettings.from_values({
                 **GAINS, "stiffness.translation": rng.uniform(50.0, 600.0, 3).tolist(),
+                "law": str(rng.choice(["cartesian", "cartesian", "joint"])),
                 "stiffness.frame": str(rng.choice(["base", "target"]))}, MODEL))
         rig.run(rng.uniform(0.1, 0.8))
     rig.controller.reset(rig.now)
@@ -290,7 +295,8 @@ def test_the_robots_own_coriolis_effort_is_subtracted():
                   for names in ([], ["coriolis"]))
     target = np.concatenate([rbd.forward_kinematics(MODEL, START)[-1, :3, :3].ravel(), np.zeros(3), np.full(6, 0.1),
                              np.zeros(6)])
-    efforts = [each.safety.laws.newest.effort(START, v, Aim(target, START), each.loop) for each in (plain, own)]
+    aim = Aim(target, START, np.zeros((2, 7)))
+    efforts = [each.safety.laws.newest.effort(START, v, aim, each.loop) for each in (plain, own)]
     coriolis = rbd.inverse_dynamics(MODEL, START, v, np.zeros(7)) - rbd.gravity_effort(MODEL, START)
     assert np.abs(coriolis).max() > 0.05
     np.testing.assert_allclose(efforts[0] - efforts[1], coriolis, atol=1e-9)
@@ -600,3 +606,47 @@ def test_trajectories_that_are_refused(harm, kind, words):
     rig.run(0.5)
     np.testing.assert_allclose(rig.plant.q, START, atol=1e-3)
     assert rig.controller.report()["trajectories"] == 0
+
+
+def test_law_joint_holds_the_posture_and_goals_are_refused():
+    rig = Rig(**{"posture.damping": 14.0}).run(0.8).change(**{"law": "joint", "posture.damping": 14.0}).run(1.0)
+    rig.run(3.0, force=np.array([0.0, 5.0, 0.0]))
+    J = rbd.jacobian(MODEL, rig.plant.q, TIP, "aligned")
+    np.testing.assert_allclose(np.array(GAINS["gains.kp"]) * (rig.plant.q - START), J[4] * 5.0, atol=0.1)    # noise of velocities
+    rig.run(2.0)
+    np.testing.assert_allclose(rig.plant.q, START, atol=2e-3)
+    for verdict in (rig.goal([0.0, 0.1, 0.0]), rig.follow(rig.circle()),
+                    rig.controller.on_twist(rig.now, "", (0.1, 0.0, 0.0), (0.0, 0.0, 0.0))):
+        assert not verdict and "law 'joint'" in verdict.text
+    rig.run(0.2, lost=True)
+    here = rig.plant.q.copy()
+    rig.run(2.0)
+    assert rig.rests() and rig.modes[-1] == "running" and np.abs(rig.plant.q - here).max() < 0.02
+
+
+@pytest.mark.parametrize("again", [0.0, 0.1])
+def test_the_law_changes_in_motion_without_steps_and_the_arm_comes_to_rest(again):
+    """again: s after which it changes back and forth, within its fade."""
+    rig = Rig().run(0.8)
+    assert rig.follow(rig.circle(0.06, 3.0))
+    rig.run(1.2)
+    for law in ("joint", "cartesian"):
+        first, here = len(rig.asked), rig.pose[:3, 3]
+        rig.change(law=law)
+        if again:
+            rig.run(again).change(law="cartesian").run(again).change(law="joint").run(again).change(law=law)
+        if law == "cartesian":
+            rig.run(0.2, force=np.array([0.0, 30.0, 0.0])).change(law="joint").run(0.7).run(0.1, force=np.array(
+                [0.0, 30.0, 0.0])).change(law="cartesian")    # in motion as well
+        rig.run(3.0)
+        assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.12
+        assert np.abs(np.diff(rig.asked[first:], axis=0)).max() < 1.0
+    assert rig.goal([0.0, 0.0, 0.05])
+    goal = rig.pose[:3, 3] + [0.0, 0.0, 0.05]
+    np.testing.assert_allclose(rig.run(3.0).pose[:3, 3], goal, atol=1e-3)
+    assert rig.controller.report()["goals_dropped"] == 1 and rig.fastest < 1.3
+
+
+def test_law_joint_needs_gains():
+    with pytest.raises(rbd.RbdError, match=r"gains\.kp"):
+        CartesianSettings.from_values({"law": "joint"}, MODEL)

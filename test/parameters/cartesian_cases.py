@@ -88,6 +88,7 @@ def cases() -> dict[str, Case]:
     return {
         **held_cases.cases(CARTESIAN),
         "end_effector": Case("upper", off, np.array([-20.0 * AWAY[0], 0.0]), {"posture.bandwidth": 0.0}),
+        "law": Case("joint", off, -np.array([10.0, 20.0]) * AWAY, {"gains.kp": [10.0, 20.0]}),
         "stiffness.translation": Case(list(soft), off, springs(soft * e, 20.0 * turned)),
         "stiffness.rotation": Case([20.0, 50.0, 20.0], off, springs(stiff * e, 50.0 * turned)),
         "stiffness.frame": Case("target", off, springs(axes @ (soft * (axes.T @ e)), 20.0 * turned),

@@ -4,10 +4,12 @@ From activation the link is held where it is. A goal pose is approached by a fil
 `target.speed` and `target.angular_speed`. A twist moves the target through the same filter, until the next goal or for
 `target.twist_timeout`. A trajectory is followed as it is, later where the link is held up. Whenever the torque is not
 that of the law (an emergency stop, joint states that cease, a loop that is too slow, a joint faster than its limit),
-all of these are dropped, and the link is later held where it is then.
+all of these are dropped, and the link is later held where it is then. Under law `joint` the arm is held in its posture
+instead; a change in motion brings it to rest first.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -16,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.dynamics.inverse import inverse_dynamics
-from ...core.dynamics.kinematics import forward_kinematics
+from ...core.dynamics.kinematics import forward_kinematics, jacobian
+from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.lie import so3
 from ...core.model.robot_model import RobotModel
@@ -34,7 +37,7 @@ from .cartesian_law import CartesianLaw
 from .cartesian_settings import CartesianSettings
 from .following import NO_LOCK
 from .loop_rate import LoopRate
-from .torque_controller import Laws, TorqueController
+from .torque_controller import SLIP, Laws, TorqueController
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
@@ -47,14 +50,17 @@ FASTEST = 100.0   # m/s or rad/s: twists beyond it are rejected
 
 
 class Aim(NamedTuple):
-    """What the law aims at: the target (24,), as of `PoseFilter`, and the posture (nq,)."""
+    """What the laws aim at: the target (24,), as of `PoseFilter`, and the posture (nq,); of law joint, positions and
+    velocities (2, nv).
+    """
 
     target: Array
     posture: Array
+    held: Array
 
 
 class CartesianLaws(Laws):
-    """The impedance, and gravity where the robot does not add it itself."""
+    """Impedance or springs of the joints, and gravity where the robot does not add it itself."""
 
     settings: CartesianSettings
 
@@ -72,8 +78,14 @@ class CartesianLaws(Laws):
         own = self._zero if "gravity" in compensates else self.gravity(q)
         if loop.share <= 0.0:
             return own
-        period = max(loop.period, loop.step)    # as expected or learnt, or slower
-        effort = self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf)
+        if self.settings.law == "joint":
+            off = np.clip(self.model.difference(q, aim.held[0]), -SLIP, SLIP)
+            slow = aim.held[1] - v
+            effort = self.settings.kp * off + self.settings.kd * slow + self.settings.posture_damping * (
+                mass_matrix(self.model, q) @ slow)
+        else:
+            period = max(loop.period, loop.step)    # as expected or learnt, or slower
+            effort = self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf)
         if "coriolis" in compensates:
             effort += self.gravity(q) - inverse_dynamics(self.model, q, v, self._zero)
         return own + loop.share * effort
@@ -89,6 +101,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._turns, self._fastest = Turns(model), velocity_limits(model)
         self._filter: PoseFilter | None = None
         self._posture = self._zero
+        self._held, self._held_ns, self._held_bandwidth = np.stack([self._zero] * 2), 0, 1.0    # as it began
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
         self._time_ns = 0                   # of the last state
@@ -100,8 +113,12 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, CartesianSettings)
+        joint = settings.law == "joint" != self.settings.law
         super().apply(settings)
         if self._filter is not None:
+            if joint:
+                self._dropped += not self._filter.waits
+                self._stop_target()
             self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
 
     def clear(self) -> None:
@@ -213,6 +230,8 @@ class CartesianController(TorqueController[CartesianLaws]):
         names = self.model.body_names
         if frame and frame not in names:
             raise Rejected("frame", f"{what} in frame '{frame[:80]}', expected a link: {', '.join(names)}")
+        if self.settings.law == "joint":
+            raise Rejected("bad_trajectory", f"no {what} is accepted under law 'joint' (parameter 'law')")
         if self.safety.latched:
             raise Rejected("bad_trajectory", f"no {what} is accepted during an emergency stop: call ~/reset first")
         if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
@@ -244,14 +263,35 @@ class CartesianController(TorqueController[CartesianLaws]):
             T = self.pose
             self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
             self._posture = np.array(state.q)
+            self._hold(self._zero)
         elif elapsed > 0.0:
             if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
                 self._filter.bandwidth = settings.bandwidth
             if self._twist_at > -np.inf:
                 self._lead(now, self._filter)
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
+        alive = [laws.settings.law for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest)
+                 if laws is not None]
+        if "joint" not in alive:
+            self._hold(state.v)
+        if "cartesian" not in alive:    # it begins where the link is, and as fast, and comes to rest
+            T, J = self.pose, jacobian(self.model, state.q, settings.body, "aligned")
+            self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed,
+                                      J @ state.v)
+            self._posture = np.array(state.q)
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
-        self._aim = Aim(self._filter.target, posture)
+        self._aim = Aim(self._filter.target, posture, self._held_now())
+
+    def _hold(self, v: Array) -> None:
+        """Law joint begins where the arm is, and at this velocity."""
+        self._held, self._held_ns = np.stack([self.state.q, v]), self.state.time_ns
+        self._held_bandwidth = self.settings.bandwidth
+
+    def _held_now(self) -> Array:
+        """What law joint holds: it comes to rest with two equal poles, without turning back."""
+        (q, v), k, t = self._held, self._held_bandwidth, 1e-9 * (self.state.time_ns - self._held_ns)
+        decay = math.exp(-k * t)
+        return np.stack([q + (2.0 / k - (2.0 / k + t) * decay) * v, (1.0 + k * t) * decay * v])
 
     def _lead(self, now: float, target: PoseFilter) -> None:
         """Move the target by the last twist, slower and slower towards `target.farthest` from the link."""
@@ -300,7 +340,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         target.follow(PoseTrajectory(points, target.state, 1.0, 1.0))
         target.advance(1e-3)
         target.halt()
-        self.safety.laws.newest.effort(q, self._zero, Aim(target.advance(1e-3), q), self.loop)
+        self.safety.laws.newest.effort(q, self._zero, Aim(target.advance(1e-3), q, self._held), self.loop)
 
     def report(self) -> dict[str, Any]:
         seen = self.safety.laws.newest.law.seen

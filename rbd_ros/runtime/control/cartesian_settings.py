@@ -18,6 +18,7 @@ from .torque_settings import TORQUE_TABLE, TorqueSettings
 
 Array = NDArray[np.float64]
 FRAMES = ("base", "target")
+LAWS = ("cartesian", "joint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,9 @@ class CartesianSettings(TorqueSettings):
     """Validated parameters. translation, rotation (3,): stiffnesses; other arrays (nv,) in model order."""
 
     end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
+    law: str = parameter("cartesian", "Springs that hold the arm: cartesian, of the link at its target; or joint, of "
+                         "the joints (gains.kp, gains.kd) in the posture of the change, with posture.damping of "
+                         "the arm as a whole.", choices=LAWS)
     translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of stiffness.frame, "
                                    "N/m.", name="stiffness.translation", lower=0.0, upper=1e5, count=3)
     rotation: Array = parameter((20.0, 20.0, 20.0), "Stiffness of rotation about the axes of stiffness.frame, N m/rad.",
@@ -54,8 +58,8 @@ class CartesianSettings(TorqueSettings):
                                 name="target.farthest", lower=1e-3, upper=100.0)
     twist_timeout: float = parameter(0.2, "Age of the last twist after which the target comes to rest, s.",
                                      name="target.twist_timeout", lower=1e-3, upper=10.0)
-    kp: Array = parameter((0.0,), "Proportional gain of the hold where no law acts (see safe_output.hold_position), N "
-                          "m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
+    kp: Array = parameter((0.0,), "Proportional gain of law joint, and of the hold where no law acts (see "
+                          "safe_output.hold_position), N m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
     kd: Array = parameter((0.0,), "Its derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)
 
     @staticmethod
@@ -67,6 +71,8 @@ class CartesianSettings(TorqueSettings):
         if (name := values["end_effector"]) and name not in model.body_names:
             raise unknown_name("link in parameter 'end_effector':", name, model.body_names)
         settings = CartesianSettings(**CartesianSettings.fields_from(values, model))
+        if settings.law == "joint" and not (settings.kp > 0.0).all():
+            raise RbdError("parameter 'law': joint needs 'gains.kp' of every joint")
         if not jacobian(model, model.neutral(), settings.body).any():
             raise RbdError(f"parameter 'end_effector': no joint moves link '{settings.body}'")
         return settings
