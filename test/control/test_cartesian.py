@@ -612,7 +612,7 @@ def test_law_joint_holds_the_posture_and_goals_are_refused():
     rig = Rig(**{"posture.damping": 14.0}).run(0.8).change(**{"law": "joint", "posture.damping": 14.0}).run(1.0)
     rig.run(3.0, force=np.array([0.0, 5.0, 0.0]))
     J = rbd.jacobian(MODEL, rig.plant.q, TIP, "aligned")
-    np.testing.assert_allclose(np.array(GAINS["gains.kp"]) * (rig.plant.q - START), J[4] * 5.0, atol=0.1)    # noise of velocities
+    np.testing.assert_allclose(np.array(GAINS["gains.kp"]) * (rig.plant.q - START), J[4] * 5.0, atol=0.1)
     rig.run(2.0)
     np.testing.assert_allclose(rig.plant.q, START, atol=2e-3)
     for verdict in (rig.goal([0.0, 0.1, 0.0]), rig.follow(rig.circle()),
@@ -650,3 +650,14 @@ def test_the_law_changes_in_motion_without_steps_and_the_arm_comes_to_rest(again
 def test_law_joint_needs_gains():
     with pytest.raises(rbd.RbdError, match=r"gains\.kp"):
         CartesianSettings.from_values({"law": "joint"}, MODEL)
+
+
+def test_an_outlier_as_the_first_state_after_a_gap_does_not_lead_the_link_away():
+    """What moves it is the hold of joints in the safe effort, which believes it as well."""
+    rig = Rig().run(0.8).run(0.4, lost=True)
+    here = rig.pose[:3, 3].copy()
+    rig.run(STEP, lie=rig.plant.q + np.array([0.8, -0.6, 0.8, 0.6, 0.8, 0.6, -0.8]))
+    believed = np.linalg.norm(rig.controller._aim.target[9:12] - here)
+    rig.run(4.0)
+    assert believed > 0.5 and rig.modes[-1] == "running" and rig.rests()
+    assert np.linalg.norm(rig.pose[:3, 3] - here) < 0.1

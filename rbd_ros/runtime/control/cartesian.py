@@ -46,6 +46,7 @@ LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
 START, START_TURN = 0.02, 0.05    # m, rad: how far the first point of a trajectory may be from target or link
+SETTLING = 5      # states that target and posture follow before they are held: the first one may be an outlier
 FASTEST = 100.0   # m/s or rad/s: twists beyond it are rejected
 
 
@@ -100,7 +101,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         super().__init__(model, settings)
         self._turns, self._fastest = Turns(model), velocity_limits(model)
         self._filter: PoseFilter | None = None
-        self._posture = self._zero
+        self._posture, self._settling = self._zero, 0
         self._held, self._held_ns, self._held_bandwidth = np.stack([self._zero] * 2), 0, 1.0    # as it began
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
@@ -117,18 +118,29 @@ class CartesianController(TorqueController[CartesianLaws]):
         super().apply(settings)
         if self._filter is not None:
             if joint:
-                self._dropped += not self._filter.waits
+                self._count_dropped("law joint")
                 self._stop_target()
             self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
 
     def clear(self) -> None:
-        self._drop()
+        self._drop("joint states are those of another clock, or of a robot that is elsewhere")
         self._aim = None
 
-    def _drop(self) -> None:
-        self._dropped += self._filter is not None and not self._filter.waits
+    def reset(self, now: float) -> None:
+        if self.safety.latched:    # no state may have arrived since the stop
+            self._drop("an emergency stop")
+        super().reset(now)
+
+    def _drop(self, cause: str) -> None:
+        """Forget the target."""
+        self._count_dropped(cause)
         self._filter = None
         self._twist_at = -np.inf
+
+    def _count_dropped(self, cause: str) -> None:
+        if self._filter is not None and not self._filter.waits:
+            self._dropped += 1
+            self.notice(f"the goal was dropped, and the arm is held; send another one: {cause}")
 
     @property
     def pose(self) -> Array:
@@ -259,10 +271,14 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._time_ns = state.time_ns
         if (self._filter is None or self.safety.mode not in MODES or self.loop.slow
                 or now - self.safety.time >= settings.safety.state_timeout):
-            self._drop()
-            T = self.pose
-            self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
-            self._posture = np.array(state.q)
+            self._drop("an emergency stop" if self.safety.latched else self.loop.problem if self.loop.slow else
+                       "there were no joint states, or no answers to them")
+            self._settling = SETTLING
+        elif self._settling > 0 and not self._filter.waits:
+            self._settling = 0
+        if self._filter is None or self._settling > 0:
+            self._settling -= 1
+            self._filter = self._target_at_link()
             self._hold(self._zero)
         elif elapsed > 0.0:
             if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
@@ -275,12 +291,14 @@ class CartesianController(TorqueController[CartesianLaws]):
         if "joint" not in alive:
             self._hold(state.v)
         if "cartesian" not in alive:    # it begins where the link is, and as fast, and comes to rest
-            T, J = self.pose, jacobian(self.model, state.q, settings.body, "aligned")
-            self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed,
-                                      J @ state.v)
-            self._posture = np.array(state.q)
+            self._filter = self._target_at_link(jacobian(self.model, state.q, settings.body, "aligned") @ state.v)
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
         self._aim = Aim(self._filter.target, posture, self._held_now())
+
+    def _target_at_link(self, twist: Array | None = None) -> PoseFilter:
+        """A target that begins where the link is, and the present posture with it."""
+        T, settings, self._posture = self.pose, self.settings, np.array(self.state.q)
+        return PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed, twist)
 
     def _hold(self, v: Array) -> None:
         """Law joint begins where the arm is, and at this velocity."""
@@ -317,9 +335,10 @@ class CartesianController(TorqueController[CartesianLaws]):
         over = np.abs(self.state.v) / self._fastest
         j = int(np.argmax(over))
         if over[j] > FAST and self.safety.mode != "ramp_out":
-            self._drop()
-            return NoCommand(f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its "
-                             f"limit {self._fastest[j]:.3g} (rad/s or m/s)")
+            problem = (f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its limit "
+                       f"{self._fastest[j]:.3g} (rad/s or m/s)")
+            self._drop(problem)
+            return NoCommand(problem)
         return Command(laws.effort(self.state.q, self.state.v, self._aim, self.loop))
 
     def again(self, laws: CartesianLaws) -> tuple[Array, ...] | None:
