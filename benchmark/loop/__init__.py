@@ -1,18 +1,19 @@
 """Loop: the logic of torque nodes in a closed loop with arms, under random events, judged on the arm.
 
-Every shipped configuration on an arm that it suits, and elastic joints under `flatness`: links up to 10 % heavier or
-lighter than the model, friction up to 30 % off, motor lag, transport delay up to 5 ms, jitter, quantised and noisy
-encoders, torque limits, brakes in half of the episodes, robots that compensate gravity and friction and stop by
-themselves. Events: stops, cancels, trajectories in motion, stalls of node and driver from 5 to 500 ms, lost, repeated
-and old states, outliers, emergency stops, another controller that has the arm meanwhile, changed gains, limits, loads,
-external wrenches, restarts of the node. The bounds are those of docs/safety.md: speed, kinetic energy, excursion, rest,
-and a line in the log for what ends a motion.
+Every shipped configuration on an arm that it suits, elastic joints under `flatness`, and node `cartesian`: links up to
+10 % heavier or lighter than the model, friction up to 30 % off, motor lag, transport delay up to 5 ms, jitter,
+quantised and noisy encoders, torque limits, brakes in half of the episodes, robots that compensate gravity and friction
+and stop by themselves. Events: stops, cancels, trajectories in motion, goals and twists of a link, stalls of node and
+driver from 5 to 500 ms, lost, repeated and old states, outliers, emergency stops, another controller that has the arm
+meanwhile, changed gains, limits, laws, loads, external wrenches, restarts of the node. The bounds are those of
+docs/safety.md: speed, kinetic energy, excursion, rest, and a line in the log for what ends a motion.
 """
 from __future__ import annotations
 
 import os
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, NamedTuple
@@ -37,11 +38,14 @@ class Batch(NamedTuple):
 
 def walk(name: str, seed: int, first: int, episodes: int = BATCH, events: int = EVENTS) -> Batch:
     """Episodes from number `first` on."""
+    from .cases import LINKS
     from .episode import Episode
+    from .link import LinkEpisode
+    kind = LinkEpisode if name in LINKS else Episode
     cycles, seen, found = 0, Counter[str](), []
     most: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for number in range(first, first + episodes):
-        episode = Episode(name, seed, number)
+        episode = kind(name, seed, number)
         episode.run(events)
         cycles += episode.rig.cycles
         seen += episode.seen
@@ -52,10 +56,10 @@ def walk(name: str, seed: int, first: int, episodes: int = BATCH, events: int = 
     return Batch(name, cycles, seen, {event: dict(each) for event, each in most.items()}, found)
 
 
-def run(events: int = 100_000, seed: int = 1) -> dict[str, Any]:
+def run(events: int = 100_000, seed: int = 1, names: Sequence[str] = ()) -> dict[str, Any]:
     """So many events in all, or some more; prints the largest speed and excursion per event, returns `violations`."""
-    from .cases import CASES
-    begin, names = time.monotonic(), list(CASES)
+    from .cases import CASES, LINKS
+    begin, names = time.monotonic(), list(names) or [*CASES, *LINKS]
     rounds = -(-events // (BATCH * EVENTS * len(names)))
     cycles, seen, violations = Counter[str](), Counter[str](), []
     most: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))

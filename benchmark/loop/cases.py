@@ -15,6 +15,8 @@ import rbd_ros as rbd
 from rbd_ros.core.actuation.actuation import Drive, SeriesDrive
 from rbd_ros.core.actuation.motor import Motor
 from rbd_ros.core.actuation.series_elastic import SeriesSpring
+from rbd_ros.runtime.control.cartesian import CartesianController
+from rbd_ros.runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from rbd_ros.runtime.control.elastic_controller import ElasticController
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
@@ -42,7 +44,8 @@ UR = {f"joint{i + 1}": name for i, name in enumerate(
 @dataclass(frozen=True)
 class Case:
     """values: of the node; model: as the node knows it; friction: share of the effort limits, Coulomb and viscous.
-    springs: inertia of motors and stiffness of springs (2, nv) of an arm with elastic joints.
+    springs: inertia of motors and stiffness of springs (2, nv) of an arm with elastic joints. link: whether node
+    `cartesian` controls the arm.
     """
 
     name: str
@@ -55,9 +58,12 @@ class Case:
     poses: tuple[np.ndarray, np.ndarray] = field(default_factory=lambda: (np.zeros(0), np.zeros(0)))
     springs: np.ndarray | None = None
     delay: float = 0.005                 # s, the longest transport of a command
+    link: bool = False
 
-    def settings(self, **changed: Any) -> FeedforwardSettings | ElasticSettings:
+    def settings(self, **changed: Any) -> FeedforwardSettings | ElasticSettings | CartesianSettings:
         values = {**self.values, **changed}
+        if self.link:
+            return CartesianSettings.from_values(values, self.model)
         if self.springs is None:
             return FeedforwardSettings.from_values(values, self.model)
         drives: dict[str, Drive] = {
@@ -65,15 +71,22 @@ class Case:
             for name, inertia, stiffness in zip(self.model.joint_names, *self.springs.tolist(), strict=True)}
         return ElasticSettings.from_drives(values, self.model, drives)
 
-    def controller(self, settings: Any) -> FeedforwardController | ElasticController:
+    def controller(self, settings: Any) -> FeedforwardController | ElasticController | CartesianController:
+        if self.link:
+            return CartesianController(self.model, settings)
         return (FeedforwardController if self.springs is None else ElasticController)(self.model, settings)
 
-    def steady(self, controller: Any, transit: Transit) -> TrackingCycle | FlatnessCycle:
+    def steady(self, controller: Any, transit: Transit) -> TrackingCycle | FlatnessCycle | None:
+        """Its fast path; None: without."""
+        if self.link:
+            return None
         return (TrackingCycle if self.springs is None else FlatnessCycle)(controller, transit)
 
     @property
     def gains(self) -> tuple[str, str]:
         """Their names."""
+        if self.link:
+            return "stiffness.translation", "stiffness.rotation"
         return ("gains.kp", "gains.kd") if self.springs is None else ("motor_gains.kp", "motor_gains.kd")
 
 
@@ -94,19 +107,28 @@ CASES: dict[str, tuple[tuple[str, ...], str, Mapping[str, str], Mapping[str, Any
 }
 
 
+# likewise, under node `cartesian`
+LINKS: dict[str, tuple[tuple[str, ...], str, Mapping[str, str], Mapping[str, Any]]] = {
+    "cartesian": (("cartesian", "demo"), "iiwa", {}, {
+        "gains.kp": [722.3, 2924.8, 97.57, 512.2, 6.76, 9.92, 2.134], "state_rate": 500.0,
+        "gains.kd": [50.56, 204.73, 6.83, 35.85, 0.473, 0.6946, 0.1494]}),
+}
+
+
 @cache
 def case(name: str) -> Case:
     """The configuration with this name."""
-    files, description, names, further = CASES[name]
-    elastic = name == "flatness"
-    table = FLATNESS_TABLE if elastic else FEEDFORWARD_TABLE
+    link, elastic = name in LINKS, name == "flatness"
+    files, description, names, further = (LINKS if link else CASES)[name]
+    table, node = ((CARTESIAN_TABLE, "cartesian") if link else (FLATNESS_TABLE, "flatness") if elastic else
+                   (FEEDFORWARD_TABLE, "feedforward"))
     values: dict[str, Any] = {}
     for file in files:
         text = (CONFIG / f"{file}.yaml").read_text()
         for old, new in names.items():
             text = text.replace(old, new)
         sections = yaml.safe_load(text)
-        for section in ("/**", "flatness" if elastic else "feedforward"):
+        for section in ("/**", node):
             values |= sections.get(section, {}).get("ros__parameters", {})
     known = {row.name for row in table}
     values = {key: value for key, value in values.items() if key in known} | dict(further)
@@ -122,4 +144,4 @@ def case(name: str) -> Case:
     middle, reach = 0.5 * (low + high), 0.3 * (high - low)
     return Case(name, given, model, full["state_rate"] or 500.0, tuple(full["robot_compensates"]), share,
                 name == "gazebo", (middle - reach, middle + reach), *((np.stack([MOTORS, SPRINGS]), 0.001) if elastic
-                                                                     else ()))
+                                                                     else ()), link=link)

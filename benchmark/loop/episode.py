@@ -29,7 +29,7 @@ LOOK = 3                   # cycles between looks of the judge
 
 def _touchy(made: Case, rng: np.random.Generator) -> Case:
     """The case, in half of all episodes with a reaction to contacts, which errors of the model may seem."""
-    if made.springs is not None or made.compensates or rng.random() < 0.5:
+    if made.springs is not None or made.compensates or made.link or rng.random() < 0.5:
         return made
     share = rng.uniform(0.05, 0.3)
     return replace(made, values={
@@ -44,11 +44,14 @@ class Episode:
         self._rng = np.random.default_rng([seed, number, sum(map(ord, name))])
         self.case = _touchy(case(name), np.random.default_rng([seed, number, 7]))
         self.rig = Rig(self.case, self._rng)
-        self.judge = Judge(self.rig)
+        self.judge = self.make_judge()
         self.history: deque[str] = deque(maxlen=12)
         self.seen: Counter[str] = Counter()
         self._later: list[tuple[float, Any]] = []    # what ends at a time
         self._streams = None
+
+    def make_judge(self) -> Judge:
+        return Judge(self.rig)
 
     @property
     def violations(self) -> list[str]:
@@ -60,7 +63,7 @@ class Episode:
         self._go_on(self._rng.uniform(0.2, 1.0))
         for _ in range(events):
             event = NAMES[self._rng.choice(len(NAMES), p=ODDS)]
-            if self.case.simulated and event in OF_REAL_TIME:
+            if (self.case.simulated and event in OF_REAL_TIME) or (self.case.link and event == "wrench"):
                 continue
             self.seen[event] += 1
             self.history.append(f"{self.rig.now:.4f} {event}")
@@ -188,7 +191,8 @@ class Episode:
 
     def _on_elsewhere(self) -> None:
         """Another controller has the arm: joint_trajectory_controller with effort, holding."""
-        plant, law = self.rig.plant, self.case.settings().law
+        plant, settings = self.rig.plant, self.case.settings()
+        law = settings if self.case.link else settings.law
         q0, tau0 = plant.motors[0].copy(), plant.tau.copy()
         inertial = getattr(law, "feedforward", "") == "computed_torque"
         # all of it: decoupled gains throw an arm whose joints are nearly aligned

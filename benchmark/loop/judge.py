@@ -90,6 +90,28 @@ class Judge:
             return np.zeros(2)
         return np.array([np.abs(reference.v).max(), rbd.kinetic_energy(rig.plant.model, reference.q, reference.v)])
 
+    @property
+    def _follows(self) -> bool:
+        """Whether there is a motion, which does not end silently."""
+        return self._rig.controller.reference.followed is not None
+
+    @property
+    def _place(self) -> Array:
+        """What a stop holds."""
+        return np.array(self._rig.plant.q)
+
+    @property
+    def _error(self) -> float:
+        """Of tracking."""
+        reference = self._reference
+        return 0.0 if reference is None else float(np.abs(reference.q - self._rig.plant.q).max())
+
+    def _away(self) -> float:
+        """How far the arm is from its motion, beyond what is tolerated."""
+        rig, reference = self._rig, self._reference
+        return 0.0 if reference is None else float(np.max(
+            np.abs(reference.q - rig.plant.q) - rig.controller.safety.laws.newest.tolerance))
+
     def _sag(self) -> float:
         """Error of the model's gravity torque, which feedback carries by a position error."""
         rig = self._rig
@@ -113,9 +135,8 @@ class Judge:
         self._base = np.maximum(self._base, self._planned)
         safety = rig.controller.safety
         followed = safety.mode == "running" and not safety.laws.fading and now >= self._external
-        if followed and (reference := self._reference):
-            away = np.abs(reference.q - rig.plant.q) - safety.laws.newest.tolerance
-            self._note("path", float(away.max()), PATH)
+        if followed:
+            self._note("path", self._away(), PATH)
         over = has - self._base
         lasted = any(name in LASTING for _, name in self._events)
         self._note("speed", float(over[0]), THROWN if lasted else SPEED)
@@ -129,10 +150,8 @@ class Judge:
             self._note("carried", speed, CARRIED)
         if self._stopped_at >= 0.0 and now >= self._stopped_at:
             if self._anchor is None:
-                reference = self._reference
-                error = 0.0 if reference is None else np.abs(reference.q - rig.plant.q).max()
-                self._anchor, self._way = rig.plant.q.copy(), BRAKING * speed + error
-            away = float(np.abs(rig.plant.q - self._anchor).max()) - self._way
+                self._anchor, self._way = self._place, BRAKING * speed + self._error
+            away = float(np.abs(self._place - self._anchor).max()) - self._way
             if away > EXCURSION:    # where a motion is dropped, the arm is held in its place, and sags from there
                 away -= self._holds * self._sag()
             self._note("excursion", away, EXCURSION)
@@ -145,7 +164,7 @@ class Judge:
         controller = rig.controller
         mode, lines = controller.safety.mode, len(rig.lines)
         known, followed, was = self._before
-        self._before = controller, controller.reference.followed is not None, mode
+        self._before = controller, self._follows, mode
         self._holds += followed and not self._before[1]
         if lines > self._lines or mode == "inactive":
             self._lines, self._told, self._owed = lines, rig.now, np.inf

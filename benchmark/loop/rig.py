@@ -77,7 +77,7 @@ class Rig:
     def _hear(self, data: bytes, sent: float) -> None:
         controller, now = self.controller, self.now
         now_ns, sent_ns = (BEGIN + round(t * 1e9) for t in (now, sent))
-        found: Any = self.steady.answer(data, now, now_ns, sent_ns, now_ns)
+        found: Any = self.steady and self.steady.answer(data, now, now_ns, sent_ns, now_ns)
         if found is not None:
             found = Command(*(None if each is None else each.copy() for each in (
                 found.effort, None, found.motor_effort)))
@@ -86,7 +86,8 @@ class Rig:
             fields = self._reader.read(data)
             found = controller.on_state(now, fields.stamp_ns, fields.names, fields.position, fields.velocity,
                                         fields.effort, self._transit.age(now_ns, sent_ns, now_ns))
-            self.steady.prepare(self._reader.layout, data)
+            if self.steady is not None:
+                self.steady.prepare(self._reader.layout, data)
         if isinstance(found, Command):
             self._send(found)
         elif found.text:

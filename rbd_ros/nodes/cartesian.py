@@ -3,43 +3,52 @@
 Topics: those of `torque_node`, and
   ~/target_pose         geometry_msgs/PoseStamped, in: where the link goes; frame_id: a link of the robot, at its place
                         when the message arrives, or empty: the root link. The stamp is not used
+  ~/target_twist        geometry_msgs/TwistStamped, in, best effort: how the link moves, about its origin; frame_id: a
+                        link whose axes count, as they are when the message arrives, or empty: the root link. The stamp
+                        is not used
+  ~/target_trajectory   trajectory_msgs/MultiDOFJointTrajectory, in: joint_names: the controlled link; frame_id: as of a
+                        pose; transforms, and at all points or none velocities and accelerations, in the same axes.
+                        Stamp 0: it begins at once. Without points: stop here, and stay
   ~/target_wrench       geometry_msgs/WrenchStamped, in: what the link exerts on what it touches, about its origin;
                         frame_id as of a pose, its axes alone count. It holds until the next one; zero ends it
   <force.topic>         geometry_msgs/WrenchStamped, in, best effort: what acts on the link, as node observer has it in
                         ~/external_wrench: in axes of the link frame_id, about its origin
   ~/guide               std_srvs/SetBool: begin or end hand guiding
   ~/teach               std_srvs/SetBool: begin to record a path that is guided; end, and write it to `teach.file`
-Keys of /diagnostics, in addition: guided (no, yes, or held: it drifted), taught_s, goals, goals_dropped,
-position_error_mm, rotation_error_mrad, hidden_directions (of the link's motion, that the pose does not allow),
-bounded_damping (directions whose stiffness wants more damping than is stable at the rate of the joint states: less
-stiffness, or a higher rate), wall_depth_mm (behind a virtual wall), spring_share (of the springs to the target that
-acts), tank_j (level of the energy tank), target_wrenches, target_force_n, measured_force_n.
+Keys of /diagnostics, in addition: guided (no, yes, or held: it drifted), taught_s, goals, twists, trajectories,
+goals_dropped, position_error_mm, rotation_error_mrad, hidden_directions (of the link's motion, that the pose does not
+allow), bounded_damping (directions whose stiffness wants more damping than is stable at the rate of the joint states:
+less stiffness, or a higher rate), wall_depth_mm (behind a virtual wall), spring_share (of the springs to the target
+that acts), tank_j (level of the energy tank), target_wrenches, target_force_n, measured_force_n.
 """
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, WrenchStamped
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from std_srvs.srv import SetBool
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.cartesian import CartesianController
 from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from ..runtime.control.torque_settings import TorqueSettings
+from ..runtime.inputs.pose_points import PosePoint
 from .base.answering import answered
-from .base.conversions import numbers_of
+from .base.conversions import numbers_of, pose_trajectory, reading
 from .base.model_node import BEST_EFFORT, RELIABLE
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
 
 
 class CartesianNode(TorqueNode):
-    """Takes goal poses."""
+    """Takes goal poses, twists and trajectories."""
 
     controller: CartesianController
     logic, make_settings = CARTESIAN_TABLE, staticmethod(CartesianSettings.from_values)
@@ -60,6 +69,10 @@ class CartesianNode(TorqueNode):
             self.subscribe(WrenchStamped, topic, self._on_measured_wrench, BEST_EFFORT)
         self.serve(SetBool, "~/guide", self._on_guide)
         self.serve(SetBool, "~/teach", self._on_teach)
+        self.subscribe(TwistStamped, "~/target_twist", self._on_twist, BEST_EFFORT)
+        self.subscribe_unlocked(MultiDOFJointTrajectory, "~/target_trajectory",
+                                lambda message: self.guarded(lambda: self._on_trajectory(*message)), RELIABLE,
+                                read=reading(MultiDOFJointTrajectory, pose_trajectory))
 
     def _on_pose(self, message: PoseStamped) -> None:
         p, r = message.pose.position, message.pose.orientation
@@ -110,6 +123,14 @@ class CartesianNode(TorqueNode):
     def _on_measured_wrench(self, message: WrenchStamped) -> None:
         self.report_rejection(self.controller.on_measured_wrench(
             time.monotonic(), message.header.frame_id, numbers_of(message.wrench)))
+    def _on_twist(self, message: TwistStamped) -> None:
+        v, w = message.twist.linear, message.twist.angular
+        self.report_rejection(self.controller.on_twist(
+            time.monotonic(), message.header.frame_id, (v.x, v.y, v.z), (w.x, w.y, w.z)))
+
+    def _on_trajectory(self, stamp_ns: int, frame: str, names: Sequence[str], points: Sequence[PosePoint]) -> None:
+        self.report_rejection(self.controller.on_trajectory(time.monotonic(), stamp_ns, frame, names, points,
+                                                            lock=self.lock))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from benchmark.loop.cases import CASES, case
 from benchmark.loop.episode import Episode
+from benchmark.loop.link import LinkEpisode
 from benchmark.loop.rig import Rig
 
 import rbd_ros as rbd
@@ -275,6 +276,13 @@ def test_references_that_are_far_away_are_followed_once_the_robot_is_near_them()
 @every_case
 def test_a_short_walk(name):
     episode = Episode(name, 7, 0)
+    episode.run(40)
+    assert not episode.violations, (episode.violations, list(episode.history))
+
+
+@pytest.mark.parametrize("number", [9, *(pytest.param(number, marks=pytest.mark.thorough) for number in range(5))])
+def test_a_short_walk_of_a_link(number):
+    episode = LinkEpisode("cartesian", 2, number)
     episode.run(40)
     assert not episode.violations, (episode.violations, list(episode.history))
 

@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 import yaml
-from geometry_msgs.msg import PoseStamped, WrenchStamped
+from builtin_interfaces.msg import Duration
+from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, WrenchStamped
 from harness import RELIABLE, Peer
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 import rbd_ros as rbd
 from rbd_ros.cli.main import main
@@ -49,6 +51,8 @@ def test_a_goal_moves_the_link_and_a_malformed_one_does_not(start_node, peer):
     gravity = rbd.gravity_effort(model, Q)
     pulled = gravity + STIFFNESS * rbd.jacobian(model, Q, link, "aligned")[3:].T @ FORWARD
     publisher = peer.node.create_publisher(PoseStamped, "cartesian/target_pose", RELIABLE)
+    twists = peer.node.create_publisher(TwistStamped, "cartesian/target_twist", 1)
+    trajectories = peer.node.create_publisher(MultiDOFJointTrajectory, "cartesian/target_trajectory", RELIABLE)
     peer.spin_until(lambda: publisher.get_subscription_count() > 0, "subscription")
 
     def becomes(expected):
@@ -68,13 +72,31 @@ def test_a_goal_moves_the_link_and_a_malformed_one_does_not(start_node, peer):
     becomes(pulled)
     publisher.publish(goal([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], link))
     becomes(gravity)    # to where the link is
+    twist = TwistStamped()
+    twist.header.frame_id, twist.twist.linear.z = link, 0.1
+    peer.spin_until(lambda: counts("twists")[0] and float(peer.diagnostics["position_error_mm"]) > 1.0, "led target",
+                    lambda: (twists.publish(twist), peer.send_state(NAMES, Q, STILL)))
+    publisher.publish(goal([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], link))
+    becomes(gravity)
+    trajectory = MultiDOFJointTrajectory(joint_names=[link])
+    trajectory.header.frame_id = link
+    trajectory.points.append(MultiDOFJointTrajectoryPoint(transforms=[Transform()], time_from_start=Duration(sec=1)))
+    translation = trajectory.points[0].transforms[0].translation
+    translation.x, translation.y, translation.z = (pose[:3, :3].T @ FORWARD).tolist()
+    trajectories.publish(trajectory)
+    becomes(pulled)
+    trajectory.joint_names = ["elbow"]
+    peer.spin_until(lambda: counts("trajectories") == [1] and all(counts("rejected_unknown_body")), "refusal",
+                    lambda: trajectories.publish(trajectory))
+    publisher.publish(goal([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], link))
+    becomes(gravity)
     button = peer.node.create_publisher(Bool, "cartesian/emergency_stop", RELIABLE)
     publisher.publish(goal(place + FORWARD, quaternion))
     becomes(pulled)
     peer.spin_until(lambda: peer.diagnostics.get("mode") == "stopped", "stop",
                     lambda: (button.publish(Bool(data=True)), peer.send_state(NAMES, Q, STILL)))
     becomes(gravity)
-    peer.spin_until(lambda: counts("goals_dropped", "goals") == [0, 3] and all(counts("rejected_bad_trajectory")),
+    peer.spin_until(lambda: counts("goals_dropped", "goals") == [0, 5] and all(counts("rejected_bad_trajectory")),
                     "refusal of goals", lambda: publisher.publish(goal(place, quaternion)))
     assert process.end() == 0 and "Traceback" not in process.output()
 

@@ -174,7 +174,8 @@ def test_what_a_torque_node_hears_somebody_may_say(program, values):
 
 def test_goals_of_a_link_are_of_the_role_of_motion():
     publish = granted(bringup("cartesian", {}), "publish")
-    assert publish["~/target_pose"] == {"cartesian_motion"} and publish["~/effort"] == {"cartesian"}
+    assert all(publish[f"~/target_{name}"] == {"cartesian_motion"} for name in ("pose", "twist", "trajectory"))
+    assert publish["~/effort"] == {"cartesian"}
 
 
 def test_loads_are_set_by_who_tunes_and_dynamics_asked_by_all_programs_of_motion():

@@ -13,6 +13,7 @@ from support.arm import Q, V, arm
 
 import rbd_ros as rbd
 from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
+from rbd_ros.runtime.control.cartesian import SETTLING
 
 CARTESIAN = "cartesian"
 AWAY = np.array([0.02, 0.03])    # rad, off the pose that is held
@@ -24,8 +25,9 @@ NEAR_LIMIT = np.array([0.3, -2.98])
 def effort(values: Values, at: Any = Q, v: Any = STILL, q: Any = Q) -> Any:
     """The effort beyond gravity of the arm that is held at a place, in a state."""
     made = Arm(CARTESIAN, values)
-    made.state(at, STILL)
-    made.now += 0.01
+    for _ in range(SETTLING):
+        made.state(at, STILL)
+        made.now += 0.01
     return made.state(q, v) - rbd.gravity_effort(arm(), q)
 
 
@@ -64,6 +66,14 @@ def until_halfway(values: Values) -> float:
     """Seconds to half of a way so short that the speed is not limited."""
     goal = Goal(values, 0.01)
     return 0.01 * next(k for k in range(1, 1000) if goal.target()[9] - goal.start[0] > 0.005)
+
+
+def until_slower(values: Values) -> float:
+    """Seconds from a twist until the target becomes slower."""
+    goal = Goal(values)
+    goal.arm.made.on_twist(goal.arm.now, "", (0.1, 0.0, 0.0), (0.0, 0.0, 0.0))
+    speeds = [goal.target()[15] for _ in range(100)]
+    return 0.01 * int(np.argmax(speeds))
 
 
 def accepts_goal(values: Values) -> bool:
@@ -191,6 +201,7 @@ def cases() -> dict[str, Case]:
     return {
         **held_cases.cases(CARTESIAN),
         "end_effector": Case("upper", off, np.array([-20.0 * AWAY[0], 0.0]), {"posture.bandwidth": 0.0}),
+        "law": Case("joint", off, -np.array([10.0, 20.0]) * AWAY, {"gains.kp": [10.0, 20.0]}),
         "stiffness.translation": Case(list(soft), off, springs(soft * e, 20.0 * turned)),
         "stiffness.rotation": Case([20.0, 50.0, 20.0], off, springs(stiff * e, 50.0 * turned)),
         "stiffness.frame": Case("target", off, springs(axes @ (soft * (axes.T @ e)), 20.0 * turned),
@@ -224,6 +235,7 @@ def cases() -> dict[str, Case]:
         "target.bandwidth": Case(5.0, until_halfway, lambda was: 2.0 * was, tolerance=0.021),
         "target.speed": Case(0.1, lambda values: Goal(values, 0.6).fastest(15), 0.1, tolerance=1e-3),
         "target.angular_speed": Case(0.5, lambda values: Goal(values, angle=1.5).fastest(12), 0.5, tolerance=5e-3),
+        "target.twist_timeout": Case(0.405, until_slower, 0.4, tolerance=0.011),
         "target.farthest": Case(0.4, accepts_goal, False),
         "friction.compensation": Case(0.5, moving, rubs(V)),
         "friction.damping": Case(False, moving, lambda was: was - 0.5 * model.damping * V, RUBBING),

@@ -66,7 +66,7 @@ class SmoothTrajectory:
         try:
             if distance < 1e-9 * self.duration:    # too short for the precision of four derivatives
                 raise ValueError
-            self._coefficients = _segments(self.times, _derivatives(self.times, points, first))
+            self._coefficients = _segments(self.times, spline_derivatives(self.times, points, first))
         except (ValueError, np.linalg.LinAlgError):
             raise RbdError("trajectory: waypoints are too close in time for smooth interpolation: the smallest "
                            f"distance is {distance:.3g} s of {self.duration:.3g} s") from None
@@ -116,21 +116,24 @@ class SmoothTrajectory:
         return Piece(begin, end, end - begin, self._coefficients[i])
 
 
-def _derivatives(times: Array, points: Waypoints, first: Array) -> Array:
-    """Position and derivatives at every waypoint, (points, 5, nv); `first`: at the start (5, nv)."""
-    order = 0 if not points.has_v[1:].all() else 1 if not points.has_a[1:].all() else 2
-    values = np.zeros((len(points), ORDER + 1, first.shape[1]))
+def spline_derivatives(times: Array, points: Waypoints, first: Array) -> Array:
+    """Position and derivatives at every waypoint, (points, order + 1, nv), order 2 or 4; `first`: at the start
+    (order + 1, nv). Those that not all points give are those of the spline of degree 2 order + 1 through the positions,
+    or of 2 or 4 less through the highest that all give.
+    """
+    known, order = 0 if not points.has_v[1:].all() else 1 if not points.has_a[1:].all() else 2, len(first) - 1
+    values = np.zeros((len(points), order + 1, first.shape[1]))
     for k, rows in enumerate((points.q, points.v, points.a)):
-        values[0 if k <= order else -1:, k] = rows[0 if k <= order else -1:]
+        values[0 if k <= known else -1:, k] = rows[0 if k <= known else -1:]
     values[0] = first
-    if len(points) > 2:
+    if len(points) > 2 and known < order:
         from scipy.interpolate import make_interp_spline    # see `load`
 
-        ends = range(order + 1, ORDER + 1)
-        spline = make_interp_spline(times, values[:, order], k=DEGREE - 2 * order, bc_type=(
-            [(k - order, values[0, k]) for k in ends], [(k - order, values[-1, k]) for k in ends]))
+        ends = range(known + 1, order + 1)
+        spline = make_interp_spline(times, values[:, known], k=2 * (order - known) + 1, bc_type=(
+            [(k - known, values[0, k]) for k in ends], [(k - known, values[-1, k]) for k in ends]))
         for k in ends:
-            values[1:-1, k] = spline(times[1:-1], k - order)
+            values[1:-1, k] = spline(times[1:-1], k - known)
     return values
 
 

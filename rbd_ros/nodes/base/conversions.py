@@ -8,6 +8,7 @@ from rclpy.serialization import deserialize_message
 from std_msgs.msg import String
 
 from ...runtime.inputs.joint_state_bytes import Fields, Malformed
+from ...runtime.inputs.pose_points import PosePoint
 from ...runtime.inputs.robot_description import received
 from ...runtime.inputs.trajectory_points import Point
 
@@ -43,6 +44,18 @@ def trajectory_points(message: Any) -> list[Point]:
     """Points of a trajectory_msgs/JointTrajectory."""
     return [Point(nanoseconds(point.time_from_start) * 1e-9, point.positions, point.velocities, point.accelerations)
             for point in message.points]
+
+
+def pose_trajectory(message: Any) -> tuple[int, str, list[str], list[PosePoint]]:
+    """Stamp (ns), frame, names and points of a trajectory_msgs/MultiDOFJointTrajectory."""
+    def rates(twists: Any) -> list[tuple[float, ...]]:
+        return [(v.x, v.y, v.z, w.x, w.y, w.z) for v, w in ((each.linear, each.angular) for each in twists)]
+
+    points = [PosePoint(
+        nanoseconds(point.time_from_start) * 1e-9,
+        [(p.x, p.y, p.z, r.x, r.y, r.z, r.w) for p, r in ((T.translation, T.rotation) for T in point.transforms)],
+        rates(point.velocities), rates(point.accelerations)) for point in message.points]
+    return nanoseconds(message.header.stamp), message.header.frame_id, message.joint_names, points
 
 
 def named_wrenches(message: Any) -> list[tuple[str, list[float]]]:

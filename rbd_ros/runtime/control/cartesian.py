@@ -1,37 +1,43 @@
 """Cartesian impedance control without ROS: a link is held at a target pose, by springs and dampers of its own space.
 
 From activation the link is held where it is. A goal pose is approached by a filter, never stepped, at most as fast as
-`target.speed` and `target.angular_speed`. Whenever the torque is not that of the law (an emergency stop, joint states
-that cease, a loop that is too slow, a joint faster than its limit), the goal is dropped, and the link is later held
-where it is then.
+`target.speed` and `target.angular_speed`. A twist moves the target through the same filter, until the next goal or for
+`target.twist_timeout`. A trajectory is followed as it is, later where the link is held up. Whenever the torque is not
+that of the law (an emergency stop, joint states that cease, a loop that is too slow, a joint faster than its limit),
+all of these are dropped, and the link is later held where it is then. Under law `joint` the arm is held in its posture
+instead; a change in motion brings it to rest first. In hand guiding the link drags the target along free axes.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.dynamics.inverse import inverse_dynamics
-from ...core.dynamics.kinematics import forward_kinematics
+from ...core.dynamics.kinematics import forward_kinematics, jacobian
+from ...core.errors import RbdError
 from ...core.lie import so3
 from ...core.model.robot_model import RobotModel
 from ...core.motion.pose_filter import PoseFilter
+from ...core.motion.pose_trajectory import PosePoints, PoseTrajectory
+from ...core.motion.smooth_trajectory import load
 from ...core.motion.velocity_limits import velocity_limits
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import Turns
+from ..inputs.pose_points import PosePoint, pose_points, rotation
 from ..inputs.rejections import IGNORED, TAKEN, Rejected, Verdict
 from ..safety import NOTHING, Command, NoCommand
-from ..safety.hold import HoldGains
-from .cartesian_law import CartesianLaw
+from .cartesian_laws import Aim, CartesianLaws
 from .cartesian_settings import CartesianSettings
 from .energy_tank import EnergyTank
+from .following import NO_LOCK
 from .force_control import ForceControl
-from .friction_compensation import Dither, FrictionCompensation
+from .friction_compensation import Dither
 from .guiding import Guide, Taught
-from .loop_rate import LoopRate
-from .torque_controller import Laws, TorqueController
+from .torque_controller import TorqueController
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
@@ -40,65 +46,14 @@ LONGEST = 0.1     # s between two states for which the target goes on
 EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target slows down; from there the law is off
 BRAKE = 40.0             # 1/s, damping of a guided link whose joints are as fast as their limits
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
-WHOLE = np.zeros(6)    # of the stiffness: nothing gone
+START, START_TURN = 0.02, 0.05    # m, rad: how far the first point of a trajectory may be from target or link
+SETTLING = 5      # states that target and posture follow before they are held: the first one may be an outlier
+FASTEST = 100.0   # m/s or rad/s: twists beyond it are rejected
 HUGE = 10.0       # largest wrenches: what is measured beyond is rejected
-UNFORCED = np.zeros(12)
-UNIT = 1e-2       # deviation of a quaternion's norm from 1 that is accepted
-
-
-class Aim(NamedTuple):
-    """What the law aims at: the target (24,), as of `PoseFilter`, and the posture (nq,); applied (12,): a wrench and
-    its setpoint; free (6,), share of the stiffness that is gone; drag, 1/s, the least rate of damping; dither, number
-    or (nv,), of friction compensation.
-    """
-
-    target: Array
-    posture: Array
-    applied: Array = UNFORCED
-    free: Array = WHOLE
-    drag: float = 0.0
-    dither: Array | float = 0.0
-
-
-class CartesianLaws(Laws):
-    """The impedance, and gravity where the robot does not add it itself."""
-
-    settings: CartesianSettings
-
-    def __init__(self, settings: CartesianSettings) -> None:
-        super().__init__(settings)
-        self.law = CartesianLaw(settings)
-        self._compensation = FrictionCompensation(
-            None if "friction" in settings.compensates else settings.friction.law(settings.model),
-            settings.compensation)
-        self._hold_gains = self.bounded(settings.kp, settings.kd, settings.safety.effort_limit)
-
-    def hold_gains(self, q: Array) -> HoldGains | None:
-        return self._hold_gains
-
-    def effort(self, q: Array, v: Array, aim: Aim, loop: LoopRate) -> Array:
-        """The effort (nv,); the loop's share is a factor of all but gravity."""
-        compensates = self.settings.compensates
-        own = self._zero if "gravity" in compensates else self.gravity(q)
-        if loop.share <= 0.0:
-            return own
-        effort = self.impedance(q, v, aim, loop)
-        if self._compensation:
-            gravity = self.gravity(q) if own is self._zero else own
-            effort += self._compensation.effort(v, effort, gravity + effort, aim.dither)
-        if "coriolis" in compensates:
-            effort += self.gravity(q) - inverse_dynamics(self.model, q, v, self._zero)
-        return own + loop.share * effort
-
-    def impedance(self, q: Array, v: Array, aim: Aim, loop: LoopRate) -> Array:
-        """The effort (nv,) of the law alone."""
-        period = max(loop.period, loop.step)    # as expected or learnt, or slower
-        return self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf, aim.applied,
-                               aim.free, aim.drag)
 
 
 class CartesianController(TorqueController[CartesianLaws]):
-    """Holds a link at the target; `on_goal` sets where it goes."""
+    """Holds a link at the target; `on_goal`, `on_twist` and `on_trajectory` set where it goes."""
 
     settings: CartesianSettings
 
@@ -106,34 +61,39 @@ class CartesianController(TorqueController[CartesianLaws]):
         super().__init__(model, settings)
         self._turns, self._fastest = Turns(model), velocity_limits(model)
         self._filter: PoseFilter | None = None
-        self._posture = self._zero
+        self._posture, self._settling = self._zero, 0
+        self._held, self._held_ns, self._held_bandwidth = np.stack([self._zero] * 2), 0, 1.0    # as it began
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
+        self._time_ns, self._elapsed = 0, 0.0    # of the last state, and s before it
         self._guide: Guide | None = None    # while and after the link is guided, until all stiffness is back
         self._dither: Dither | None = None
         self._taught: Taught | None = None
-        self._time_ns = 0                   # of the last state
-        self._goals = self._dropped = 0
-        self._time_ns, self._elapsed = 0, 0.0    # of the last state, and s before it
-        self._goals = self._dropped = self._wrenches = 0
         self._tank: EnergyTank[CartesianLaws] = EnergyTank(settings.tank)
         self._force = ForceControl(settings.forces)
         self._gained = 0.0                  # W that the tank gains in the last state
+        self._twist, self._twist_at = np.zeros(6), -np.inf    # the last one, while it acts, and when it came, s
+        self._goals = self._twists = self._trajectories = self._wrenches = self._dropped = 0
 
     def make_laws(self, settings: CartesianSettings) -> CartesianLaws:
         return CartesianLaws(settings)
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, CartesianSettings)
+        joint = settings.law == "joint" != self.settings.law
         before = self.safety.laws.newest.law
         super().apply(settings)
         self.safety.laws.newest.law.replace(before)
         self._tank.size, self._force.settings = settings.tank, settings.forces
         if self._filter is not None:
+            if joint:
+                self._count_dropped("law joint")
+                self._end_guiding()
+                self._stop_target()
             self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
 
     def clear(self) -> None:
-        self._drop()
+        self._drop("joint states are those of another clock, or of a robot that is elsewhere")
         self._aim = None
 
     def begin_anew(self) -> None:
@@ -141,17 +101,33 @@ class CartesianController(TorqueController[CartesianLaws]):
         if self.safety.mode in MODES:    # the law acts at once, from wherever the states say that the robot is
             self.safety.lose()
 
-    def _drop(self) -> None:
-        self._dropped += self._filter is not None and not self._filter.waits
-        if self._guide is not None:
-            self.notice("hand guiding ended, with what ended the law: call ~/guide again")
-        self._filter = self._guide = self._dither = None
+    def reset(self, now: float) -> None:
+        if self.safety.latched:    # no state may have arrived since the stop
+            self._drop("an emergency stop")
+        super().reset(now)
+
+    def _drop(self, cause: str) -> None:
+        """Forget the target."""
+        self._count_dropped(cause)
+        self._end_guiding()
+        self._filter = None
+        self._twist_at = -np.inf
         for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest):
             if laws is not None:
                 laws.law.forget()
         self._tank.refill()
         self._force.clear()
         self._gained = 0.0
+
+    def _end_guiding(self) -> None:
+        if self._guide is not None:
+            self.notice("hand guiding ended, with what ended the law: call ~/guide again")
+        self._guide = self._dither = None
+
+    def _count_dropped(self, cause: str) -> None:
+        if self._filter is not None and not self._filter.waits:
+            self._dropped += 1
+            self.notice(f"the goal was dropped, and the arm is held; send another one: {cause}")
 
     @property
     def pose(self) -> Array:
@@ -167,21 +143,84 @@ class CartesianController(TorqueController[CartesianLaws]):
             return self.rejections.add(error)
         assert self._filter is not None
         self._filter.aim(axes, origin)
+        self._twist_at = -np.inf
         self._goals += 1
         return TAKEN
 
-    def _check_held(self, now: float, refusal: str) -> PoseFilter:
-        if self.safety.latched:
-            raise Rejected("bad_trajectory", f"{refusal} during an emergency stop: call ~/reset first")
-        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
-                or self.state.age(now) >= self.state.timeout):
-            raise Rejected("bad_trajectory", f"{refusal} while the link is not held, as without fresh joint states "
-                           f"(mode '{self.safety.mode}')")
-        return self._filter
+    def on_twist(self, now: float, frame: str, linear: Sequence[float], angular: Sequence[float]) -> Verdict:
+        """Take a twist of the controlled link, about its origin, in axes that a link, "" for the root link, has now."""
+        try:
+            twist = np.array([*angular, *linear], dtype=np.float64)
+            if not all_finite(twist):
+                raise Rejected("non_finite", f"twist {twist[3:].tolist()}, {twist[:3].tolist()} is not finite")
+            R = self._placed("twist", now, frame)[:3, :3]
+            if np.abs(twist).max() > FASTEST:
+                raise Rejected("implausible", f"twist of {np.abs(twist).max():.3g} m/s or rad/s, at most {FASTEST:g}")
+        except Rejected as error:
+            return self.rejections.add(error)
+        assert self._filter is not None
+        self._twist, self._twist_at = np.concatenate([R @ twist[:3], R @ twist[3:]]), now
+        if not twist.any():
+            self._stop_target()
+        self._twists += 1
+        return TAKEN
 
-    def _check_unguided(self, refusal: str) -> None:
-        if self._guide is not None:
-            raise Rejected("bad_trajectory", f"{refusal} while the link is guided: call ~/guide with false first")
+    def on_trajectory(self, now: float, stamp_ns: int, frame: str, names: Sequence[str], points: Sequence[PosePoint],
+                      lock: AbstractContextManager[Any] = NO_LOCK) -> Verdict:
+        """Take a trajectory of the controlled link, `names`, in axes of a link at its present place, "" for the root
+        link; it begins now or, in the time of the joint states, at its stamp. Without points: stop. lock: held while
+        the state is read and the trajectory begins, not during its checks.
+        """
+        try:
+            with lock:
+                T = self._placed("trajectory", now, frame)
+                if stamp_ns and self.state.unstamped:
+                    raise Rejected("bad_trajectory", "joint states have no stamps to compare the trajectory's stamp "
+                                   "with: send it with stamp 0, to begin at once")
+                assert self._filter is not None
+                state_ns, start, link = self.state.time_ns, self._filter.state.copy(), self.pose
+            course = None if not len(points) else self._course(
+                pose_points(names, points, self.settings.body).seen_from(T), start, link,
+                1e-9 * (stamp_ns - state_ns) if stamp_ns else 0.0)
+            with lock:
+                self._placed("trajectory", now, frame)
+                if course is None:
+                    self._stop_target()
+                else:
+                    passed = 1e-9 * (self.state.time_ns - state_ns)
+                    course.begin(self._filter.state, passed)
+                    self._filter.follow(course, passed)
+                    self._twist_at = -np.inf
+        except RbdError as error:
+            return self.rejections.add(error if isinstance(error, Rejected) else Rejected("bad_trajectory", str(error)))
+        self._trajectories += 1
+        return TAKEN
+
+    def _course(self, points: PosePoints, start: Array, link: Array, delay: float) -> PoseTrajectory:
+        """The motion from a state (24,) of the target through the points; link (4, 4): where that is."""
+        past = int(np.sum(points.time + delay <= 0.0))
+        if past == len(points.time):
+            raise Rejected("bad_trajectory", "trajectory has no point after its start" if delay == 0.0 else
+                           f"trajectory lies in the past: it ended {-delay - points.time[-1]:.3f} s ago")
+        if past and delay == 0.0:    # of the first point only its place counts
+            gaps = [(float(np.linalg.norm(points.origin[0] - p)), float(np.linalg.norm(so3.log(points.axes[0] @ R.T))))
+                    for R, p in ((start[:9].reshape(3, 3), start[9:12]), (link[:3, :3], link[:3, 3]))]
+            if not any(off <= START and turned <= START_TURN for off, turned in gaps):
+                raise Rejected("bad_trajectory", f"trajectory begins {gaps[0][0]:.3g} m and {gaps[0][1]:.3g} rad from "
+                               f"the target, at most {START:g} m and {START_TURN:g} rad: give its first point a later "
+                               "time")
+        points = points.after(past, delay)
+        distance = np.linalg.norm(points.origin - link[:3, 3], axis=1)
+        i = int(np.argmax(distance))
+        if not distance[i] <= self.settings.farthest:
+            raise Rejected("implausible", f"trajectory point {past + i} is {distance[i]:.3g} m away, at most "
+                           f"{self.settings.farthest:g} ('target.farthest')")
+        return PoseTrajectory(points, start, self.settings.speed, self.settings.angular_speed, past)
+
+    def _stop_target(self) -> None:
+        self._twist_at = -np.inf
+        if self._filter is not None:
+            self._filter.halt()
 
     def guide(self, now: float, on: bool) -> Verdict:
         """Begin or end hand guiding: axes in `guide.free` lose their stiffness, and get it back, within 0.3 s."""
@@ -190,13 +229,15 @@ class CartesianController(TorqueController[CartesianLaws]):
                 self._guide.on = False
             return TAKEN
         try:
-            target = self._check_held(now, "no hand guiding")
+            self._check_held("hand guiding", now)
         except Rejected as error:
             return self.rejections.add(error)
         if self._guide is not None:
             self._guide.on = True
             return TAKEN
-        target.place(target.target[:9], target.target[9:12])
+        assert self._filter is not None
+        self._filter.place(self._filter.target[:9], self._filter.target[9:12])
+        self._twist_at = -np.inf
         self._force.aim(np.zeros(6))
         settings = self.settings
         self._guide = Guide(settings.free, settings.frame == "target",
@@ -216,38 +257,15 @@ class CartesianController(TorqueController[CartesianLaws]):
         taught, self._taught = self._taught, None
         return None if taught is None else taught.positions
 
-    def _accepted(self, now: float, frame: str, position: Array, quaternion: Array) -> tuple[Array, Array]:
-        if not (all_finite(position) and all_finite(quaternion)):
-            raise Rejected("non_finite", f"goal pose {position.tolist()}, {quaternion.tolist()} is not finite")
-        size = float(np.linalg.norm(quaternion))
-        if not abs(size - 1.0) <= UNIT:
-            raise Rejected("not_unit", f"goal pose: the quaternion has norm {size:.3g}, expected 1")
-        if frame and frame not in self.model.body_names:
-            raise Rejected("frame", f"goal pose in frame '{frame[:80]}', expected a link: "
-                           f"{', '.join(self.model.body_names)}")
-        self._check_held(now, "no goal is accepted")
-        self._check_unguided("no goal is accepted")
-        R = so3.from_quaternion(quaternion / size)
-        if frame and frame != self.model.body_names[0]:
-            T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]
-            position, R = T[:3, :3] @ position + T[:3, 3], T[:3, :3] @ R
-        distance = float(np.linalg.norm(position - self.pose[:3, 3]))
-        if not distance <= self.settings.farthest:
-            raise Rejected("implausible", f"goal pose is {distance:.3g} m away, at most {self.settings.farthest:g} "
-                           "('target.farthest')")
-        return R, position
-
     def on_target_wrench(self, now: float, frame: str, wrench: Sequence[float]) -> Verdict:
         """Take a wrench, [moment, force], which the link shall exert on what it touches, about its origin, in axes that
         a link, "" for the root link, has now. It holds until the next one; zero ends it.
         """
         try:
-            values = self._wrench("target wrench", frame, wrench, 1.0)
-            self._check_held(now, "no target wrench is accepted")
-            self._check_unguided("no target wrench is accepted")
+            values = self._wrench("target wrench", wrench, 1.0)
+            R = self._placed("target wrench", now, frame)[:3, :3]
         except Rejected as error:
             return self.rejections.add(error)
-        R = self._place(frame)[:3, :3]
         if values.any() and not self._force.active:
             self._tank.add(self._tank.size)
         self._force.aim(np.concatenate([R @ values[:3], R @ values[3:]]))
@@ -259,23 +277,20 @@ class CartesianController(TorqueController[CartesianLaws]):
         in those of the root link, about the controlled one's origin.
         """
         try:
-            values = self._wrench("measured wrench", frame, wrench, HUGE)
+            values = self._wrench("measured wrench", wrench, HUGE)
+            T = self._place("measured wrench", frame)
         except Rejected as error:
             return self.rejections.add(error)
         if self.safety.mode not in MODES:
             return IGNORED
-        T = self._place(frame)
         force, arm = T[:3, :3] @ values[3:], T[:3, 3] - self.pose[:3, 3] if frame else np.zeros(3)
         self._force.measure(now, -np.concatenate([T[:3, :3] @ values[:3] + np.cross(arm, force), force]))
         return TAKEN
 
-    def _wrench(self, what: str, frame: str, wrench: Sequence[float], most: float) -> Array:
+    def _wrench(self, what: str, wrench: Sequence[float], most: float) -> Array:
         values, forces = np.array(wrench, dtype=np.float64), self.settings.forces
         if not all_finite(values):
             raise Rejected("non_finite", f"{what} {values.tolist()} is not finite")
-        if frame and frame not in self.model.body_names:
-            raise Rejected("frame", f"{what} in frame '{frame[:80]}', expected a link: "
-                           f"{', '.join(self.model.body_names)}")
         for part, unit, bound in ((values[:3], "N m", forces.largest_moment), (values[3:], "N", forces.largest)):
             with np.errstate(over="ignore"):
                 size = float(np.linalg.norm(part))
@@ -283,32 +298,79 @@ class CartesianController(TorqueController[CartesianLaws]):
                 raise Rejected("excessive_wrench", f"{what} of {size:.4g} {unit}, at most {most * bound:g}")
         return values
 
-    def _place(self, frame: str) -> Array:
-        """Where a link is (4, 4), by the last state; "": the root link."""
-        if not frame:
+    def _placed(self, what: str, now: float, frame: str) -> Array:
+        """Where a link is (4, 4), by the last state, in axes of the root link; raises `Rejected` unless the target can
+        be moved.
+        """
+        T = self._place(what, frame)
+        self._check_held(what, now)
+        if self._guide is not None:
+            raise Rejected("bad_trajectory", f"no {what} is accepted while the link is guided: call ~/guide with false "
+                           "first")
+        return T
+
+    def _check_held(self, what: str, now: float) -> None:
+        if self.settings.law == "joint":
+            raise Rejected("bad_trajectory", f"no {what} is accepted under law 'joint' (parameter 'law')")
+        if self.safety.latched:
+            raise Rejected("bad_trajectory", f"no {what} is accepted during an emergency stop: call ~/reset first")
+        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
+                or self.state.age(now) >= self.state.timeout):
+            raise Rejected("bad_trajectory", f"no {what} is accepted while the link is not held, as without fresh "
+                           f"joint states (mode '{self.safety.mode}')")
+
+    def _place(self, what: str, frame: str) -> Array:
+        names = self.model.body_names
+        if frame and frame not in names:
+            raise Rejected("frame", f"{what} in frame '{frame[:80]}', expected a link: {', '.join(names)}")
+        if not frame or frame == names[0]:
             return np.eye(4)
         return np.array(forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)])
+
+    def _accepted(self, now: float, frame: str, position: Array, quaternion: Array) -> tuple[Array, Array]:
+        if not (all_finite(position) and all_finite(quaternion)):
+            raise Rejected("non_finite", f"goal pose {position.tolist()}, {quaternion.tolist()} is not finite")
+        R, T = rotation("goal pose", quaternion), self._placed("goal pose", now, frame)
+        position = T[:3, :3] @ position + T[:3, 3]
+        distance = float(np.linalg.norm(position - self.pose[:3, 3]))
+        if not distance <= self.settings.farthest:
+            raise Rejected("implausible", f"goal pose is {distance:.3g} m away, at most {self.settings.farthest:g} "
+                           "('target.farthest')")
+        return T[:3, :3] @ R, position
 
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
         self._before, elapsed = self._aim, 1e-9 * (state.time_ns - self._time_ns)
         self._time_ns, self._elapsed = state.time_ns, elapsed
+        if elapsed > 0.0:
+            self._tank.add(self._gained * min(elapsed, LONGEST))
         if (self._filter is None or self.safety.mode not in MODES or self.loop.slow
                 or now - self.safety.time >= settings.safety.state_timeout):
-            self._drop()
-            T = self.pose
-            self._filter = PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed)
-            self._posture = np.array(state.q)
-        elif elapsed > 0.0:
-            self._tank.add(self._gained * min(elapsed, LONGEST))
-        if elapsed > 0.0 and self._guide is not None:
+            self._drop("an emergency stop" if self.safety.latched else self.loop.problem if self.loop.slow else
+                       "there were no joint states, or no answers to them")
+            self._settling = SETTLING
+        elif self._settling > 0 and not self._filter.waits:
+            self._settling = 0
+        if self._filter is None or self._settling > 0:
+            self._settling -= 1
+            self._filter = self._target_at_link()
+            self._hold(self._zero)
+        elif elapsed > 0.0 and self._guide is not None:
             self._guided(min(elapsed, LONGEST), self._guide, self._filter)
         elif elapsed > 0.0:
             if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
                 self._filter.bandwidth = settings.bandwidth
+            if self._twist_at > -np.inf:
+                self._lead(now, self._filter)
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
+        alive = [laws.settings.law for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest)
+                 if laws is not None]
+        if "joint" not in alive:
+            self._hold(state.v)
+        if "cartesian" not in alive:    # it begins where the link is, and as fast, and comes to rest
+            self._filter = self._target_at_link(jacobian(self.model, state.q, settings.body, "aligned") @ state.v)
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
-        self._aim = Aim(self._filter.target, posture)
+        self._aim = Aim(self._filter.target, posture, self._held_now())
         if self._force.active:
             applied = self._force.advance(now, min(max(elapsed, 0.0), LONGEST), self.safety.mode == "running")
             applied[:6] *= self._tank.share
@@ -337,6 +399,33 @@ class CartesianController(TorqueController[CartesianLaws]):
         if guide.over:
             self._guide = None
 
+    def _target_at_link(self, twist: Array | None = None) -> PoseFilter:
+        """A target that begins where the link is, and the present posture with it."""
+        T, settings, self._posture = self.pose, self.settings, np.array(self.state.q)
+        return PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed, twist)
+
+    def _hold(self, v: Array) -> None:
+        """Law joint begins where the arm is, and at this velocity."""
+        self._held, self._held_ns = np.stack([self.state.q, v]), self.state.time_ns
+        self._held_bandwidth = self.settings.bandwidth
+
+    def _held_now(self) -> Array:
+        """What law joint holds: it comes to rest with two equal poles, without turning back."""
+        (q, v), k, t = self._held, self._held_bandwidth, 1e-9 * (self.state.time_ns - self._held_ns)
+        decay = math.exp(-k * t)
+        return np.stack([q + (2.0 / k - (2.0 / k + t) * decay) * v, (1.0 + k * t) * decay * v])
+
+    def _lead(self, now: float, target: PoseFilter) -> None:
+        """Move the target by the last twist, slower and slower towards `target.farthest` from the link."""
+        if now - self._twist_at > self.settings.twist_timeout:
+            self._stop_target()
+            return
+        away = target.state[9:12] - self.pose[:3, 3]
+        distance = max(float(np.linalg.norm(away)), 1e-9)
+        outwards = float(self._twist[3:] @ away) / distance
+        room = 0.125 * target.bandwidth * max(self.settings.farthest - distance, 0.0)
+        target.move(self._twist if outwards <= room else room / outwards * self._twist)
+
     def _pace(self, target: PoseFilter) -> float:
         """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
         """
@@ -354,9 +443,10 @@ class CartesianController(TorqueController[CartesianLaws]):
         over = np.abs(self.state.v) / self._fastest
         j = int(np.argmax(over))
         if over[j] > FAST and self.safety.mode != "ramp_out":
-            self._drop()
-            return NoCommand(f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its "
-                             f"limit {self._fastest[j]:.3g} (rad/s or m/s)")
+            problem = (f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its limit "
+                       f"{self._fastest[j]:.3g} (rad/s or m/s)")
+            self._drop(problem)
+            return NoCommand(problem)
         if laws is self.safety.laws.new:
             self._release()
         effort = laws.effort(self.state.q, self.state.v, self._aim, self.loop)
@@ -368,12 +458,16 @@ class CartesianController(TorqueController[CartesianLaws]):
         """Let the springs of new laws act as the tank affords."""
         fade, state, aim, ramp = self.safety.laws, self.state, self._aim, self.settings.safety.ramp_in
         assert aim is not None
-        feedback = self.loop.share
-        old = {} if fade.old is None else {fade.old: (1.0 - fade.share) * feedback}
         self._gained = 0.0
+        if fade.new.of_joints:    # its springs are relaxed when it begins
+            self._tank.weights = {}
+            return
+        feedback = self.loop.share
+        old = {} if fade.old is None or fade.old.of_joints else {fade.old: (1.0 - fade.share) * feedback}
         self._tank.release(fade.new, {**old, fade.new: fade.share * feedback},
                            lambda laws: laws.impedance(state.q, state.v, aim, self.loop),
                            max(self._elapsed, 0.0) / ramp if ramp > 0.0 else 1.0)
+
 
     def again(self, laws: CartesianLaws) -> tuple[Array, ...] | None:
         if self._before is None:
@@ -385,21 +479,27 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._force.aim(np.zeros(6))
         if self._guide is not None:
             self._guide.on = False
-        elif self._filter is not None:
-            self._filter.halt()
+        else:
+            self._stop_target()
 
     def warm_up(self) -> None:
         super().warm_up()
         q, T = self.model.neutral(), forward_kinematics(self.model, self.model.neutral())[-1]
-        target = PoseFilter(T[:3, :3], T[:3, 3], 1.0, 1.0, 1.0).advance(1e-3)
-        self.safety.laws.newest.effort(q, self._zero, Aim(target, q), self.loop)
+        target = PoseFilter(T[:3, :3], T[:3, 3], 1.0, 1.0, 1.0)
+        load()
+        points = PosePoints(np.arange(1.0, 4.0), np.tile(T[:3, :3], (3, 1, 1)), np.tile(T[:3, 3], (3, 1)))
+        target.follow(PoseTrajectory(points, target.state, 1.0, 1.0))
+        target.advance(1e-3)
+        target.halt()
+        self.safety.laws.newest.effort(q, self._zero, Aim(target.advance(1e-3), q, self._held), self.loop)
 
     def report(self) -> dict[str, Any]:
         seen, force = self.safety.laws.newest.law.seen, self._force
         return super().report() | {
             "guided": "no" if self._guide is None else "held" if self._guide.held else "yes",
             "taught_s": 0.0 if self._taught is None else self._taught.duration,
-            "goals": self._goals, "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
+            "goals": self._goals, "twists": self._twists, "trajectories": self._trajectories,
+            "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
             "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
             "bounded_damping": int(seen.bounded), "wall_depth_mm": 1e3 * seen.depth,
             "spring_share": self.safety.laws.newest.law.share, "tank_j": self._tank.level,

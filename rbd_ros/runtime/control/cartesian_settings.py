@@ -23,6 +23,7 @@ from .walls_yaml import load_walls
 
 Array = NDArray[np.float64]
 FRAMES = ("base", "target")
+LAWS = ("cartesian", "joint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,9 @@ class CartesianSettings(TorqueSettings):
     forces: ForceSettings
 
     end_effector: str = parameter("", "Link that is controlled, at its origin; empty: the last one.", read_only=True)
+    law: str = parameter("cartesian", "Springs that hold the arm: cartesian, of the link at its target; or joint, of "
+                         "the joints (gains.kp, gains.kd) in the posture of the change, with posture.damping of "
+                         "the arm as a whole.", choices=LAWS)
     translation: Array = parameter((300.0, 300.0, 300.0), "Stiffness of translation along the axes of stiffness.frame, "
                                    "N/m.", name="stiffness.translation", lower=0.0, upper=1e5, count=3)
     rotation: Array = parameter((20.0, 20.0, 20.0), "Stiffness of rotation about the axes of stiffness.frame, N m/rad.",
@@ -71,8 +75,10 @@ class CartesianSettings(TorqueSettings):
                                      lower=1e-3, upper=20.0)
     farthest: float = parameter(1.0, "Goals farther than this from the link's position are rejected, m.",
                                 name="target.farthest", lower=1e-3, upper=100.0)
-    kp: Array = parameter((0.0,), "Proportional gain of the hold where no law acts (see safe_output.hold_position), N "
-                          "m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
+    twist_timeout: float = parameter(0.2, "Age of the last twist after which the target comes to rest, s.",
+                                     name="target.twist_timeout", lower=1e-3, upper=10.0)
+    kp: Array = parameter((0.0,), "Proportional gain of law joint, and of the hold where no law acts (see "
+                          "safe_output.hold_position), N m/rad or N/m.", name="gains.kp", lower=0.0, upper=1e9)
     kd: Array = parameter((0.0,), "Its derivative gain, N m s/rad or N s/m.", name="gains.kd", lower=0.0, upper=1e9)
 
     friction: FrictionTerms
@@ -109,6 +115,8 @@ class CartesianSettings(TorqueSettings):
         if len(settings.walls) and not settings.walls_force > settings.force:
             raise RbdError(f"parameter 'walls.force' is {settings.walls_force:g} N, expected more than 'largest.force' "
                            f"({settings.force:g} N), or a goal behind a wall would pull the link through")
+        if settings.law == "joint" and not (settings.kp > 0.0).all():
+            raise RbdError("parameter 'law': joint needs 'gains.kp' of every joint")
         if not jacobian(model, model.neutral(), settings.body).any():
             raise RbdError(f"parameter 'end_effector': no joint moves link '{settings.body}'")
         return settings

@@ -63,8 +63,7 @@ SERVICES = tuple(f"~/{name}" for name in (
     "dynamics_derivatives", "time_derivatives", "trajectory_inverse_dynamics", "set_payload", "get_model_info"))
 REFERENCES = ("~/reference", "~/joint_trajectory")
 SURROUNDINGS = ("~/external_wrenches",)
-GOAL = "~/target_pose"
-TARGET_WRENCH = "~/target_wrench"
+GOALS = ("~/target_pose", "~/target_twist", "~/target_trajectory", "~/target_wrench")
 STOP = "~/emergency_stop"
 
 
@@ -166,7 +165,7 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
     "flatness": _flatness,
     "float_check": lambda values: _torque(values) | rights(publish=["~/result"], reply=["~/start"]),
     "cartesian": lambda values: _torque(values) | rights(
-        subscribe=[GOAL, TARGET_WRENCH, *_topic(values, "force.topic")], reply=["~/guide", "~/teach"]),
+        subscribe=[*GOALS, *_topic(values, "force.topic")], reply=["~/guide", "~/teach"]),
     "effort_annotator": lambda values: MODEL | rights(publish=["~/joint_trajectory"],
                                                       subscribe=["~/joint_trajectory_in"]),
     "motion_planner": lambda values: MODEL | rights(subscribe=["joint_states"], reply=["~/plan_motion"],

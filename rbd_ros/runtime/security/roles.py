@@ -4,9 +4,7 @@ A role is an enclave for a program whose node is named `<node>_<role>`; its righ
 """
 from __future__ import annotations
 
-from .rights import (
-    GOAL, LIFE_CYCLE, PARAMETERS, REFERENCES, STOP, SURROUNDINGS, TARGET_WRENCH, Rights, rights,
-)
+from .rights import GOALS, LIFE_CYCLE, PARAMETERS, REFERENCES, STOP, SURROUNDINGS, Rights, rights
 
 # Rights of any node under its own name; without them a node cannot be created.
 PROGRAM = rights(publish=["/rosout", "/parameter_events"], reply=[*PARAMETERS, "~/get_type_description"])
@@ -23,8 +21,7 @@ def roles_of(node: str, has: Rights) -> dict[str, Rights]:
     reset = has.reply & {"~/reset", "~/pause", "~/step"}
     requests = has.reply - set(PARAMETERS) - set(LIFE_CYCLE) - reset - {"~/get_type_description", "~/set_payload"}
     roles = {
-        "motion": rights(publish=has.subscribe & {*REFERENCES, GOAL, TARGET_WRENCH, *commands}, request=requests,
-                         call=has.execute),
+        "motion": rights(publish=has.subscribe & {*REFERENCES, *GOALS, *commands}, request=requests, call=has.execute),
         "sensing": rights(publish=has.subscribe & set(SURROUNDINGS)),
         "stop": rights(publish=has.subscribe & {STOP}),
         "reset": rights(request=reset),
@@ -41,5 +38,5 @@ def robot_of(has: Rights, taken: frozenset[str]) -> Rights:
 
     taken: published topics of the node that carry torque to the robot.
     """
-    states = has.subscribe - {*REFERENCES, GOAL, TARGET_WRENCH, *SURROUNDINGS, STOP, "/clock"}
+    states = has.subscribe - {*REFERENCES, *GOALS, *SURROUNDINGS, STOP, "/clock"}
     return rights(publish=states, subscribe=taken, reply=has.request)
