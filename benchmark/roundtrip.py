@@ -16,9 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Transform
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import (
+    JointTrajectory, JointTrajectoryPoint, MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint,
+)
 
 import rbd_ros as rbd
 from rbd_interfaces.msg import JointEffort, NamedWrench, NamedWrenches
@@ -57,6 +60,7 @@ NODES: dict[str, Node] = {
     "computed_torque": Node("rbd_ros.nodes.feedforward", {
         "feedforward": "computed_torque", "gains.kp": "100.0", "gains.kd": "20.0", "wrench_timeout": "0.0"},
         ("trajectory", "wrenches")),
+    "cartesian": Node("rbd_ros.nodes.cartesian", {}, ("poses",)),
     "elastic": Node("rbd_ros.nodes.flatness", {"actuation_file": "{actuation}"}, ("trajectory", "motors")),
 }
 OPTIONS: dict[str, Node] = {
@@ -83,6 +87,7 @@ class Probe:
         self.publisher = node.create_publisher(JointState, f"{name}/joint_states", newest)
         self.motors = node.create_publisher(JointState, f"{name}/motor_states", newest)
         self.trajectories = node.create_publisher(JointTrajectory, f"{name}/joint_trajectory", newest)
+        self.poses = node.create_publisher(MultiDOFJointTrajectory, f"{name}/target_trajectory", newest)
         self.wrenches = node.create_publisher(NamedWrenches, f"{name}/external_wrenches", newest)
         self.efforts = node.create_subscription(JointEffort, f"{name}/effort", lambda message: None, newest)
         self.waiting = Waiting(node.context, [self.efforts])
@@ -108,8 +113,9 @@ class Probe:
     def begin(self) -> None:
         """Let the node begin to work: a trajectory that runs for an hour, and a wrench."""
         deadline = time.monotonic() + 180.0
-        while self.exchange() is None or ("trajectory" in self.further
-                                          and not self.trajectories.get_subscription_count()):
+        topics = {"trajectory": self.trajectories, "poses": self.poses}
+        while self.exchange() is None or not all(
+                topic.get_subscription_count() for kind, topic in topics.items() if kind in self.further):
             if time.monotonic() > deadline:
                 raise SystemExit(f"node {self.name} does not answer")
         if "trajectory" in self.further:
@@ -118,6 +124,14 @@ class Probe:
                 message.points.append(JointTrajectoryPoint(positions=[q] * self.model.nv))
                 message.points[-1].time_from_start.sec = at
             self.trajectories.publish(message)
+        if "poses" in self.further:    # 0.1 m along its own axis, from where the link is
+            link = self.model.body_names[-1]
+            poses = MultiDOFJointTrajectory(joint_names=[link])
+            poses.header.frame_id = link
+            poses.points.append(MultiDOFJointTrajectoryPoint(transforms=[Transform()]))
+            poses.points[0].transforms[0].translation.z = -0.1
+            poses.points[0].time_from_start.sec = 3600
+            self.poses.publish(poses)
         if "wrenches" in self.further:
             self.wrenches.publish(NamedWrenches(wrenches=[NamedWrench(body=self.model.body_names[-1])]))
         self.block(None)

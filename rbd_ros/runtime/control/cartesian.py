@@ -62,7 +62,8 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._turns, self._fastest = Turns(model), velocity_limits(model)
         self._filter: PoseFilter | None = None
         self._posture, self._settling = self._zero, 0
-        self._held, self._held_ns, self._held_bandwidth = np.stack([self._zero] * 2), 0, 1.0    # as it began
+        self._held, self._held_ns, self._held_bandwidth = np.zeros((2, model.nv)), 0, 1.0    # as it began
+        self._speeds = self._zero    # of the last state, as shares of the limits
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
         self._time_ns, self._elapsed = 0, 0.0    # of the last state, and s before it
@@ -341,7 +342,7 @@ class CartesianController(TorqueController[CartesianLaws]):
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
         self._before, elapsed = self._aim, 1e-9 * (state.time_ns - self._time_ns)
-        self._time_ns, self._elapsed = state.time_ns, elapsed
+        self._time_ns, self._elapsed, self._speeds = state.time_ns, elapsed, np.abs(state.v) / self._fastest
         if elapsed > 0.0:
             self._tank.add(self._gained * min(elapsed, LONGEST))
         if (self._filter is None or self.safety.mode not in MODES or self.loop.slow
@@ -358,8 +359,9 @@ class CartesianController(TorqueController[CartesianLaws]):
         elif elapsed > 0.0 and self._guide is not None:
             self._guided(min(elapsed, LONGEST), self._guide, self._filter)
         elif elapsed > 0.0:
-            if settings.bandwidth > self._filter.bandwidth or self._filter.rests:    # else it would pass its goal
-                self._filter.bandwidth = settings.bandwidth
+            bandwidth = self._filter.bandwidth
+            if settings.bandwidth > bandwidth or (settings.bandwidth < bandwidth and self._filter.rests):
+                self._filter.bandwidth = settings.bandwidth    # a lower one in motion would pass its goal
             if self._twist_at > -np.inf:
                 self._lead(now, self._filter)
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
@@ -370,13 +372,13 @@ class CartesianController(TorqueController[CartesianLaws]):
         if "cartesian" not in alive:    # it begins where the link is, and as fast, and comes to rest
             self._filter = self._target_at_link(jacobian(self.model, state.q, settings.body, "aligned") @ state.v)
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
-        self._aim = Aim(self._filter.target, posture, self._held_now())
+        self._aim = Aim(self._filter.target, posture, self._held_now() if "joint" in alive else self._held)
         if self._force.active:
             applied = self._force.advance(now, min(max(elapsed, 0.0), LONGEST), self.safety.mode == "running")
             applied[:6] *= self._tank.share
             self._aim = self._aim._replace(applied=applied)
         if (guide := self._guide) is not None:
-            over = max(self._share_of_limits() - EASY, 0.0) / (1.0 - EASY)
+            over = max(float(self._speeds.max()) - EASY, 0.0) / (1.0 - EASY)
             if not guide.on or guide.held or settings.dither <= 0.0:
                 self._dither = None
             elif self._dither is None:
@@ -406,8 +408,8 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def _hold(self, v: Array) -> None:
         """Law joint begins where the arm is, and at this velocity."""
-        self._held, self._held_ns = np.stack([self.state.q, v]), self.state.time_ns
-        self._held_bandwidth = self.settings.bandwidth
+        self._held[0], self._held[1] = self.state.q, v
+        self._held_ns, self._held_bandwidth = self.state.time_ns, self.settings.bandwidth
 
     def _held_now(self) -> Array:
         """What law joint holds: it comes to rest with two equal poles, without turning back."""
@@ -429,20 +431,15 @@ class CartesianController(TorqueController[CartesianLaws]):
     def _pace(self, target: PoseFilter) -> float:
         """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
         """
-        speed = self._share_of_limits()
+        speed = float(self._speeds.max())
         slack = self.safety.laws.newest.law.slack(self.state.q, target.target, target.goal, LEASH, TURN)
         return min(max(min((1.0 - speed) / (1.0 - EASY), slack), 0.0), 1.0)
-
-    def _share_of_limits(self) -> float:
-        """The largest ratio of a joint's speed to its limit."""
-        return float(np.max(np.abs(self.state.v) / self._fastest))
 
     def command(self, now: float, laws: CartesianLaws) -> Command | NoCommand:
         if self._aim is None:
             return NOTHING
-        over = np.abs(self.state.v) / self._fastest
-        j = int(np.argmax(over))
-        if over[j] > FAST and self.safety.mode != "ramp_out":
+        j = int(self._speeds.argmax())
+        if self._speeds[j] > FAST and self.safety.mode != "ramp_out":
             problem = (f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its limit "
                        f"{self._fastest[j]:.3g} (rad/s or m/s)")
             self._drop(problem)
