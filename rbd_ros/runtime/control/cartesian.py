@@ -149,30 +149,23 @@ class CartesianController(TorqueController[CartesianLaws]):
         size = float(np.linalg.norm(quaternion))
         if not abs(size - 1.0) <= UNIT:
             raise Rejected("not_unit", f"goal pose: the quaternion has norm {size:.3g}, expected 1")
-        if frame and frame not in self.model.body_names:
-            raise Rejected("frame", f"goal pose in frame '{frame[:80]}', expected a link: "
-                           f"{', '.join(self.model.body_names)}")
-        self._check_held(now, "goal")
-        R = so3.from_quaternion(quaternion / size)
-        if frame and frame != self.model.body_names[0]:
-            T = forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)]
-            position, R = T[:3, :3] @ position + T[:3, 3], T[:3, :3] @ R
+        R, T = so3.from_quaternion(quaternion / size), self._placed("goal pose", now, frame)
+        position = T[:3, :3] @ position + T[:3, 3]
         distance = float(np.linalg.norm(position - self.pose[:3, 3]))
         if not distance <= self.settings.farthest:
             raise Rejected("implausible", f"goal pose is {distance:.3g} m away, at most {self.settings.farthest:g} "
                            "('target.farthest')")
-        return R, position
+        return T[:3, :3] @ R, position
 
     def on_target_wrench(self, now: float, frame: str, wrench: Sequence[float]) -> Verdict:
         """Take a wrench, [moment, force], which the link shall exert on what it touches, about its origin, in axes that
         a link, "" for the root link, has now. It holds until the next one; zero ends it.
         """
         try:
-            values = self._wrench("target wrench", frame, wrench, 1.0)
-            self._check_held(now, "target wrench")
+            values = self._wrench("target wrench", wrench, 1.0)
+            R = self._placed("target wrench", now, frame)[:3, :3]
         except Rejected as error:
             return self.rejections.add(error)
-        R = self._place(frame)[:3, :3]
         if values.any() and not self._force.active:
             self._tank.add(self._tank.size)
         self._force.aim(np.concatenate([R @ values[:3], R @ values[3:]]))
@@ -184,23 +177,19 @@ class CartesianController(TorqueController[CartesianLaws]):
         in those of the root link, about the controlled one's origin.
         """
         try:
-            values = self._wrench("measured wrench", frame, wrench, HUGE)
+            values, T = self._wrench("measured wrench", wrench, HUGE), self._place("measured wrench", frame)
         except Rejected as error:
             return self.rejections.add(error)
         if self.safety.mode not in MODES:
             return IGNORED
-        T = self._place(frame)
         force, arm = T[:3, :3] @ values[3:], T[:3, 3] - self.pose[:3, 3] if frame else np.zeros(3)
         self._force.measure(now, -np.concatenate([T[:3, :3] @ values[:3] + np.cross(arm, force), force]))
         return TAKEN
 
-    def _wrench(self, what: str, frame: str, wrench: Sequence[float], most: float) -> Array:
+    def _wrench(self, what: str, wrench: Sequence[float], most: float) -> Array:
         values, forces = np.array(wrench, dtype=np.float64), self.settings.forces
         if not all_finite(values):
             raise Rejected("non_finite", f"{what} {values.tolist()} is not finite")
-        if frame and frame not in self.model.body_names:
-            raise Rejected("frame", f"{what} in frame '{frame[:80]}', expected a link: "
-                           f"{', '.join(self.model.body_names)}")
         for part, unit, bound in ((values[:3], "N m", forces.largest_moment), (values[3:], "N", forces.largest)):
             with np.errstate(over="ignore"):
                 size = float(np.linalg.norm(part))
@@ -208,19 +197,25 @@ class CartesianController(TorqueController[CartesianLaws]):
                 raise Rejected("excessive_wrench", f"{what} of {size:.4g} {unit}, at most {most * bound:g}")
         return values
 
-    def _place(self, frame: str) -> Array:
-        """Where a link is (4, 4), by the last state; "": the root link."""
-        if not frame:
+    def _place(self, what: str, frame: str) -> Array:
+        """Where a link is (4, 4), by the last state, in axes of the root link, which is ""."""
+        names = self.model.body_names
+        if frame and frame not in names:
+            raise Rejected("frame", f"{what} in frame '{frame[:80]}', expected a link: {', '.join(names)}")
+        if not frame or frame == names[0]:
             return np.eye(4)
         return np.array(forward_kinematics(self.model, self.state.q)[self.model.body_index(frame)])
 
-    def _check_held(self, now: float, what: str) -> None:
+    def _placed(self, what: str, now: float, frame: str) -> Array:
+        """`_place`; raises `Rejected` unless the target can be moved."""
+        T = self._place(what, frame)
         if self.safety.latched:
             raise Rejected("bad_trajectory", f"no {what} is accepted during an emergency stop: call ~/reset first")
         if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
                 or self.state.age(now) >= self.state.timeout):
             raise Rejected("bad_trajectory", f"no {what} is accepted while the link is not held, as without fresh "
                            f"joint states (mode '{self.safety.mode}')")
+        return T
 
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
