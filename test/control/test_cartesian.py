@@ -459,10 +459,10 @@ def without_feed_forward(law):
     """The same springs and dampers, of the target's pose and twist; no effort for its acceleration or Coriolis."""
     full = law.effort
 
-    def effort(q, v, target, posture, rate=np.inf):
+    def effort(q, v, target, posture, *others):
         J, M = rbd.jacobian(MODEL, q, TIP, "aligned"), rbd.mass_matrix(MODEL, q)
         moved = np.linalg.solve(M, J.T @ np.linalg.solve(J @ np.linalg.solve(M, J.T), target[12:18]))
-        return full(q, v - moved, np.append(target[:12], np.zeros(12)), posture, rate)
+        return full(q, v - moved, np.append(target[:12], np.zeros(12)), posture, *others)
 
     law.effort = effort
 

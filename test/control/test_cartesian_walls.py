@@ -46,7 +46,7 @@ def test_a_goal_behind_a_wall_presses_with_the_springs_alone(speed):
     rig = Rig(**walled(plane(0.06, [0, 1, 0]), **{"target.speed": speed})).run(0.8)
     assert rig.goal([0.05, -0.3, 0.0])
     deep = depths(rig, 4.0)
-    assert deep[-1] == pytest.approx(300.0 * LEASH / K, rel=0.01) and rig.rests()
+    assert 0.99 * 300.0 * LEASH < K * deep[-1] < F and rig.rests()
     assert deep.max() < 1.01 * deep[-1] and rig.fastest < 1.5
     assert rig.pose[0, 3] == pytest.approx(HERE[0] + 0.05, abs=0.06)    # it slid along
     assert rig.goal([0.0, 0.2, 0.0])
