@@ -21,15 +21,19 @@ from collections.abc import Sequence
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from ..core.compiled.kernel import COMPILED
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.cartesian import CartesianController
 from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
+from ..runtime.control.loop_rate import Transit
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.pose_points import PosePoint
 from .base.conversions import pose_trajectory, reading
 from .base.model_node import BEST_EFFORT, RELIABLE
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
+from .loop.joint_state_inputs import Shortcut
+from .loop.steady_answers import QuickAnswers
 
 
 class CartesianNode(TorqueNode):
@@ -45,6 +49,9 @@ class CartesianNode(TorqueNode):
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> CartesianController:
         assert isinstance(settings, CartesianSettings)
         return CartesianController(model, settings)
+
+    def shortcut(self, transit: Transit) -> Shortcut | None:
+        return QuickAnswers(self, transit) if COMPILED else None
 
     def create_inputs(self) -> None:
         self.subscribe(PoseStamped, "~/target_pose", self._on_pose, RELIABLE)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.dynamics.impedance import (
-    JOINTS, KNOWN, NUMBERS, RATE, ROWS, SIZE, SMALL, impedance_entry, slack_entry,
+    JOINTS, KNOWN, NUMBERS, OFF, RATE, ROWS, SIZE, SMALL, TURNED, impedance_entry, slack_entry,
 )
 from ...core.errors import RbdError
 from ...core.model.block import node_count
@@ -46,7 +46,7 @@ class CartesianLaw:
                             settings.limit_stiffness)
         self._work = np.empty(SIZE * node_count(model._block))
         self._matrices, self._rows, self._small = np.empty((2 * n, n)), np.empty((ROWS, n)), np.empty((SMALL, 6))
-        self._known = np.zeros(KNOWN)
+        self._known, self._evaluated = np.zeros(KNOWN), False
 
     def effort(self, q: Array, v: Array, target: Array, posture: Array, rate: float = np.inf) -> Array:
         """The effort (nv,) without gravity. target (24,): as of `PoseFilter`; posture (nq,); rate: of the loop, Hz,
@@ -58,12 +58,15 @@ class CartesianLaw:
         if not impedance_entry.call(self.model._block, q, v, self._link, target, self._numbers, self._joints,
                                     self._work, self._matrices, self._rows, self._small, self._known, tau):
             raise RbdError("Cartesian impedance: the effort would not be finite, or the mass matrix is singular")
+        self._evaluated = True
         return tau
 
     def slack(self, q: Array, target: Array, goal: Array, leash: float, turn: float) -> float:
         """From 1, where the link follows the target, to 0 and less, where the target is a leash (m) or turn (rad) ahead
         of it on the way to its goal (12,).
         """
+        if self._evaluated and self._known[OFF] < 0.4 * leash and self._known[TURNED] < 0.4 * turn:
+            return 1.0    # as of the last effort, which saves a call
         return float(slack_entry.call(self.model._block, q, self._link, target, goal, self._numbers, leash, turn,
                                       self._rows))
 
