@@ -9,6 +9,8 @@ Topics: those of `torque_node`, and
   ~/target_trajectory   trajectory_msgs/MultiDOFJointTrajectory, in: joint_names: the controlled link; frame_id: as of a
                         pose; transforms, and at all points or none velocities and accelerations, in the same axes.
                         Stamp 0: it begins at once. Without points: stop here, and stay
+  ~/target              geometry_msgs/PoseStamped, out, 30 times per second at most: where the target is, in axes of the
+                        root link
 Keys of /diagnostics, in addition: goals, twists, trajectories, goals_dropped, position_error_mm, rotation_error_mrad,
 hidden_directions (of the link's motion, that the pose does not allow), bounded_damping (directions whose
 stiffness wants more damping than is stable at the rate of the joint states: less stiffness, or a higher rate).
@@ -34,6 +36,8 @@ from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
 from .loop.joint_state_inputs import Shortcut
 from .loop.steady_answers import QuickAnswers
+from .outputs.output import Output
+from .outputs.target_pose import TargetOutput
 
 
 class CartesianNode(TorqueNode):
@@ -52,6 +56,9 @@ class CartesianNode(TorqueNode):
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
         return QuickAnswers(self, transit) if COMPILED else None
+
+    def late_outputs(self, settings: TorqueSettings) -> list[Output]:
+        return [TargetOutput(self, settings.model.body_names[0], lambda: self.controller.target)]
 
     def create_inputs(self) -> None:
         self.subscribe(PoseStamped, "~/target_pose", self._on_pose, RELIABLE)
