@@ -13,6 +13,8 @@ Topics: those of `torque_node`, and
                         frame_id as of a pose, its axes alone count. It holds until the next one; zero ends it
   <force.topic>         geometry_msgs/WrenchStamped, in, best effort: what acts on the link, as node observer has it in
                         ~/external_wrench: in axes of the link frame_id, about its origin
+  ~/target              geometry_msgs/PoseStamped, out, 30 times per second at most: where the target is, in axes of the
+                        root link
   ~/guide               std_srvs/SetBool: begin or end hand guiding
   ~/teach               std_srvs/SetBool: begin to record a path that is guided; end, and write it to `teach.file`
 Keys of /diagnostics, in addition: guided (no, yes, or held: it drifted), taught_s, goals, twists, trajectories,
@@ -34,10 +36,12 @@ from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.cartesian import CartesianController
 from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSettings
+from ..runtime.control.loop_rate import Transit
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.pose_points import PosePoint
 from .base.answering import answered
@@ -45,6 +49,10 @@ from .base.conversions import numbers_of, pose_trajectory, reading
 from .base.model_node import BEST_EFFORT, RELIABLE
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
+from .loop.joint_state_inputs import Shortcut
+from .loop.steady_answers import QuickAnswers
+from .outputs.output import Output
+from .outputs.target_pose import TargetOutput
 
 
 class CartesianNode(TorqueNode):
@@ -61,6 +69,12 @@ class CartesianNode(TorqueNode):
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> CartesianController:
         assert isinstance(settings, CartesianSettings)
         return CartesianController(model, settings)
+
+    def shortcut(self, transit: Transit) -> Shortcut | None:
+        return QuickAnswers(self, transit) if COMPILED else None
+
+    def late_outputs(self, settings: TorqueSettings) -> list[Output]:
+        return [TargetOutput(self, settings.model.body_names[0], lambda: self.controller.target)]
 
     def create_inputs(self) -> None:
         self.subscribe(PoseStamped, "~/target_pose", self._on_pose, RELIABLE)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.errors import RbdError
+from ..core.lie import se3, so3
 from ..core.model.robot_model import RobotModel
 from .inputs.references import ReferenceInput
 from .inputs.rejections import Rejections
@@ -29,6 +31,7 @@ class Observation:
     braked: whether a simulated robot reports engaged brakes. reference (nq,): desired position of the node, None if
     unknown; derived from the messages since the start of the view, validated as in the node. pushed: a link and the
     external force on it (3,), N, in its axes, None if unknown; touched: the link at which the node feels a contact, "".
+    target: pose (4, 4) of the target of node `cartesian`, in axes of the root link, None if unknown.
     """
 
     q: Array | None
@@ -45,6 +48,7 @@ class Observation:
     reference: Array | None = None
     pushed: tuple[str, Array] | None = None
     touched: str = ""
+    target: Array | None = None
 
 
 @dataclass(eq=False)
@@ -68,6 +72,8 @@ class ObservedRobot:
     _brakes_at: float = -math.inf
     _pushed: tuple[str, Array] | None = None
     _pushed_at: float = -math.inf
+    _target: Array | None = None
+    _target_at: float = -math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -120,6 +126,17 @@ class ObservedRobot:
             with self._lock:
                 self._pushed, self._pushed_at = (body, np.array(force, dtype=np.float64)), now
 
+    def on_target(self, now: float, frame: str, position: Sequence[float], quaternion: Sequence[float]) -> None:
+        """Take the target pose of a link; quaternion x, y, z, w."""
+        if frame != self.model.body_names[0]:
+            return
+        try:
+            pose = se3.from_rotation(so3.from_quaternion(quaternion), position)
+        except RbdError:
+            return
+        with self._lock:
+            self._target, self._target_at = pose, now
+
     def on_report(self, now: float, name: str, message: str, values: Mapping[str, str]) -> None:
         """Take a status of `/diagnostics` of the node or of its simulated robot; others are ignored."""
         with self._lock:
@@ -148,7 +165,8 @@ class ObservedRobot:
                 values.get("mode", ""), "" if silent else self._status, _number(values.get("rate_hz")),
                 (_number(values.get(LATENCIES[0])), _number(values.get(LATENCIES[1]))), rejections, lost, silent,
                 self._braked and now - self._brakes_at <= SILENT, None if reference is None else reference.q,
-                self._pushed if now - self._pushed_at <= LOST else None, values.get("touched", ""))
+                self._pushed if now - self._pushed_at <= LOST else None, values.get("touched", ""),
+                self._target if now - self._target_at <= LOST else None)
 
 
 def _missing(what: str, age: float, longest: float) -> str:

@@ -21,14 +21,14 @@ class DragHandle:
     """drag: called with the link and the pose (4, 4) to which a user drags it."""
 
     def __init__(self, server: Any, links: Sequence[str], size: float, drag: Callable[[str, Array], None],
-                 place: Callable[[], None]) -> None:
-        """place: called when the user takes another link: to call `follow`."""
+                 place: Callable[[], None], hint: str = "a handle at this link: the joints follow, within their limits"
+                 ) -> None:
+        """place: called when the user takes another link: to call `follow`. hint: what the handle does."""
         self._drag, self._place = drag, place
         self._held = False
         self._asked: tuple[Any, Any] | None = None
         self._worker = ThreadPoolExecutor(1, "rbd view drag")
-        self._link = server.gui.add_dropdown("drag", (NOTHING, *links), initial_value=NOTHING, hint="a handle at this "
-                                             "link: the joints follow, within their limits")
+        self._link = server.gui.add_dropdown("drag", (NOTHING, *links), initial_value=NOTHING, hint=hint)
         self._handle = server.scene.add_transform_controls("/handle", scale=SIZE * size, depth_test=False,
                                                            visible=False)
 

@@ -9,12 +9,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..runtime.observed_robot import Observation, ObservedRobot
+from ..core.model.inertia import Array
+from .dragging import DragHandle
+from .drawing import wxyz
 from .playing import ghost_of
 from .robot_view import RobotView
 
 MODES = {"running": "#009e73", "ramp_in": "#0072b2", "ramp_out": "#0072b2", "waiting": "#d98200", "stale": "#d62728",
          "stopped": "#d62728", "inactive": "#8a8f98"}
 STOP = "EMERGENCY STOP"
+TARGET, LENGTH = "target", 0.1    # name; length of its axes relative to the robot
 FADED = 0.25    # opacity of a robot with outdated pose
 
 
@@ -23,6 +27,9 @@ class Source(Protocol):
 
     def poll(self, observed: ObservedRobot) -> None:
         """Pass received messages to `observed`."""
+
+    def go_to(self, pose: Array) -> None:
+        """Send a goal (4, 4) of the link of node `cartesian`."""
 
     def emergency_stop(self) -> str:
         """Stop the robot; returns a message."""
@@ -41,6 +48,7 @@ class LiveView:
         self._ghost = ghost_of(view)
         self._ghost.show("shapes", False)
         self._haunts = False
+        self._target: tuple[Any, DragHandle] | None = None    # the axes of the target, and what drags it
         self._shown = ""
         gui = view.server.gui
         with view.side:
@@ -66,6 +74,7 @@ class LiveView:
             if self._haunts != (latest.reference is not None):
                 self._haunts = not self._haunts
                 self._ghost.show("shapes", self._haunts)
+            self._show_target(latest.target)
             self._view.drawing.push(None if latest.lost else latest.pushed)
         only_command = not np.isfinite(latest.measured).any()
         if latest.q is not None and not latest.lost:
@@ -78,6 +87,24 @@ class LiveView:
         content = status_html(latest, self._observed.node, self._said)
         if content != self._shown:
             self._status.content = self._shown = content
+
+    def _show_target(self, pose: Array | None) -> None:
+        """Axes at the target of node `cartesian`, and a handle that sends goals."""
+        view = self._view
+        if self._target is None:
+            if pose is None:
+                return
+            size = view.drawing.scene.size
+            with view.side:
+                self._target = (
+                    view.server.scene.add_frame("/target", axes_length=LENGTH * size, axes_radius=0.05 * LENGTH * size),
+                    DragHandle(view.server, (TARGET,), size, lambda _, goal: self._source.go_to(goal), lambda: None,
+                               "a handle at the target of the link: the robot is sent where it is dragged"))
+        axes, handle = self._target
+        axes.visible = pose is not None
+        if pose is not None:
+            axes.wxyz, axes.position = wxyz(pose[:3, :3]), pose[:3, 3]
+            handle.follow((TARGET,), pose[None])
 
     def _say(self, text: str) -> None:
         self._said = text

@@ -76,8 +76,9 @@ def test_a_goal_moves_the_link_and_a_malformed_one_does_not(start_node, peer):
     twist.header.frame_id, twist.twist.linear.z = link, 0.1
     peer.spin_until(lambda: counts("twists")[0] and float(peer.diagnostics["position_error_mm"]) > 1.0, "led target",
                     lambda: (twists.publish(twist), peer.send_state(NAMES, Q, STILL)))
-    publisher.publish(goal([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], link))
-    becomes(gravity)
+    peer.spin_until(lambda: float(peer.diagnostics["position_error_mm"]) < 1e-3, "way back", lambda: (
+        publisher.publish(goal([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], link)), peer.send_state(NAMES, Q, STILL)))
+    becomes(gravity)    # a twist may have come after the first goal
     trajectory = MultiDOFJointTrajectory(joint_names=[link])
     trajectory.header.frame_id = link
     trajectory.points.append(MultiDOFJointTrajectoryPoint(transforms=[Transform()], time_from_start=Duration(sec=1)))
@@ -96,7 +97,7 @@ def test_a_goal_moves_the_link_and_a_malformed_one_does_not(start_node, peer):
     peer.spin_until(lambda: peer.diagnostics.get("mode") == "stopped", "stop",
                     lambda: (button.publish(Bool(data=True)), peer.send_state(NAMES, Q, STILL)))
     becomes(gravity)
-    peer.spin_until(lambda: counts("goals_dropped", "goals") == [0, 5] and all(counts("rejected_bad_trajectory")),
+    peer.spin_until(lambda: counts("goals_dropped") == [0] and all(counts("rejected_bad_trajectory")),
                     "refusal of goals", lambda: publisher.publish(goal(place, quaternion)))
     assert process.end() == 0 and "Traceback" not in process.output()
 

@@ -15,7 +15,7 @@ from rbd_ros.core.errors import RbdError
 from rbd_ros.nodes.watching import view_listener
 from rbd_ros.nodes.watching.view_listener import ViewListener
 from rbd_ros.runtime.inputs.robot_description import LONGEST
-from rbd_ros.runtime.observed_robot import ObservedRobot
+from rbd_ros.runtime.observed_robot import LOST, ObservedRobot
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 NAMES, Q = ["shoulder", "elbow"], [0.3, -0.7]
@@ -102,6 +102,31 @@ def test_what_a_node_is_to_follow_is_seen():
             peer.spin_until(lambda: seen([0.4, -0.6]), "trajectory")
     finally:
         listener.close()
+
+
+def test_the_target_of_a_link_is_seen_and_goals_reach_the_node(tmp_path):
+    model = rbd.sample("two_link")
+    process = NodeProcess(tmp_path, "cartesian", robot_description_file=rbd.sample_path("two_link"))
+    listener, pose = ViewListener("/cartesian"), rbd.forward_kinematics(model, Q)[-1]
+    robot = ObservedRobot(model, "/cartesian", model.neutral())
+    goal = pose.copy()
+    goal[0, 3] += 0.03
+    try:
+        with Peer("cartesian") as peer:
+            def target():
+                peer.send_state(NAMES, Q, [0.0, 0.0])
+                listener.poll(robot)
+                return robot.at(time.monotonic()).target
+
+            def sees(expected):
+                return (found := target()) is not None and np.allclose(found, expected, atol=1e-3)
+
+            peer.spin_until(lambda: sees(pose), "target")
+            peer.spin_until(lambda: sees(goal), "target at the goal", lambda: listener.go_to(goal))
+    finally:
+        process.kill()
+        listener.close()
+    assert robot.at(time.monotonic() + LOST + 1.0).target is None
 
 
 @pytest.mark.parametrize("node", ["feedforward", "/", "/a b", "/feedforward/"])

@@ -258,7 +258,11 @@ def test_an_observed_robot_is_never_older_than_it_says(arm):
     robot.on_state(10.0, ["elbow"], [], [])
     robot.on_state(10.0, ["wheel"], [1.0], [])
     robot.on_command(10.0, ["elbow"], [])
-    assert robot.at(10.0).lost
+    robot.on_target(10.0, "nowhere", [0.1, 0.2, 0.3], [0.0, 0.0, 0.0, 1.0])
+    robot.on_target(10.0, arm.body_names[0], [0.1, math.nan, 0.3], [0.0, 0.0, 0.0, 1.0])
+    assert robot.at(10.0).lost and robot.at(10.0).target is None
+    robot.on_target(10.0, arm.body_names[0], [0.1, 0.2, 0.3], [0.0, 0.0, 0.0, 1.0])
+    assert robot.at(10.0).target[:3, 3].tolist() == [0.1, 0.2, 0.3] and robot.at(10.1 + LOST).target is None
 
 
 @pytest.mark.parametrize("arguments, text", [

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 import urllib.error
 import urllib.request
 from itertools import pairwise
@@ -11,6 +12,7 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.core.errors import RbdError
+from rbd_ros.core.lie import se3
 from rbd_ros.view.gate import Gate
 from rbd_ros.view.serving import end, open_server, url_of
 
@@ -235,6 +237,49 @@ def test_a_dragged_link_takes_the_joints_along_within_their_limits(server):
     assert moved.wait(60.0)
     with view.lock:
         assert view.q is not before
+
+
+class Node:
+    """Stands for a running node `cartesian`."""
+
+    def __init__(self):
+        self.goals, self.came, self.target = [], threading.Event(), None
+
+    def poll(self, observed):
+        if self.target is not None:
+            observed.on_target(time.monotonic(), *self.target)
+
+    def go_to(self, pose):
+        self.goals.append(pose)
+        self.came.set()
+
+
+def test_the_target_of_a_link_is_shown_and_dragged(server):
+    from rbd_ros.runtime.observed_robot import ObservedRobot
+    from rbd_ros.view.live import LiveView
+    from rbd_ros.view.robot_view import RobotView
+    from rbd_ros.view.scene import load_scene
+
+    view, node = RobotView(server, load_scene(rbd.sample_path("iiwa")), sliders=False), Node()
+    live = LiveView(view, node, ObservedRobot(view.model, "/cartesian", view.q))
+    assert live._target is None    # another node has none
+    node.target = view.model.body_names[0], [0.3, 0.2, 0.1], [0.6, 0.0, 0.0, 0.8]
+    live.step()
+    axes, drag = live._target
+    drag._link.value = "target"
+    live.step()
+    for shown in (axes, drag._handle):
+        np.testing.assert_allclose([*shown.position, *shown.wxyz], [0.3, 0.2, 0.1, 0.8, 0.6, 0.0, 0.0], atol=1e-12)
+    update = dragged("Update", wxyz=[1.0, 0.0, 0.0, 0.0], position=[0.3, 0.4, 0.5])
+    connected(server, "/", camera(), dragged("DragStart"), update, dragged("DragEnd"))    # a guest
+    connected(server, f"/{server.gate.token}", camera(), dragged("DragStart"), update, dragged("DragEnd"))
+    assert node.came.wait(60.0)
+    np.testing.assert_allclose(node.goals[-1], se3.from_rotation(np.eye(3), [0.3, 0.4, 0.5]), atol=1e-12)
+    assert len(node.goals) == 1
+    node.target = None
+    live._clock = lambda: time.monotonic() + 10.0
+    live.step()
+    assert not axes.visible
 
 
 def test_a_guest_drags_nothing(server):

@@ -1,5 +1,5 @@
 """Listener to a torque node for `rbd view --live`, with emergency stop: joint states, `~/effort`, `/diagnostics`, and
-the node's references; external wrenches of a node `observer` beside it.
+the node's references; external wrenches of a node `observer` beside it; target and goals of node `cartesian`.
 
 It has no executor: `poll` takes the newest messages, thirty times a second, at any publishing rate of the robot.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from rclpy.context import Context
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -23,6 +23,7 @@ from trajectory_msgs.msg import JointTrajectory
 from rbd_interfaces.msg import JointEffort, JointReference
 
 from ...core.errors import RbdError
+from ...core.lie import so3
 from ...runtime.inputs.rejections import Rejected, check_size
 from ...runtime.inputs.robot_description import LONGEST
 from ...runtime.observed_robot import ObservedRobot
@@ -56,6 +57,8 @@ class ViewListener:
             self._trajectories = bounded(listener, JointTrajectory, f"{node}/joint_trajectory", _nothing, 1, MOST)
             self._wrenches = bounded(listener, WrenchStamped, f"{beside}/observer/external_wrench", _nothing, NEWEST,
                                      MOST)
+            self._targets = bounded(listener, PoseStamped, f"{node}/target", _nothing, NEWEST, MOST)
+            self._goal = listener.create_publisher(PoseStamped, f"{node}/target_pose", 1)
             self._reports = bounded(listener, DiagnosticArray, "/diagnostics", _nothing, 20, MOST)
             self._stop = listener.create_publisher(Bool, f"{node}/emergency_stop", LATCHED)
             self._reset = listener.create_client(Trigger, f"{node}/reset")
@@ -92,6 +95,9 @@ class ViewListener:
         for wrench in _taken(self._wrenches, 1):
             force = wrench.wrench.force
             observed.on_force(now, wrench.header.frame_id, [force.x, force.y, force.z])
+        for target in _taken(self._targets, 1):
+            p, r = target.pose.position, target.pose.orientation
+            observed.on_target(now, target.header.frame_id, (p.x, p.y, p.z), (r.x, r.y, r.z, r.w))
         for report in _taken(self._reports, 20):
             for status in report.status:
                 observed.on_report(now, status.name, status.message, {item.key: item.value for item in status.values})
@@ -107,6 +113,14 @@ class ViewListener:
             if answer is not None or now - asked > PATIENCE:
                 self._asked = None
                 tell(answer.message if answer is not None else f"{self.node}/reset did not answer")
+
+    def go_to(self, pose: Any) -> None:
+        """Publish a goal (4, 4) of node `cartesian`, in axes of the root link."""
+        message = PoseStamped()
+        p, r = message.pose.position, message.pose.orientation
+        p.x, p.y, p.z = (float(x) for x in pose[:3, 3])
+        r.x, r.y, r.z, r.w = (float(x) for x in so3.to_quaternion(pose[:3, :3]))
+        self._goal.publish(message)
 
     def emergency_stop(self) -> str:
         """Publish an emergency stop, latched: a node that starts later stops, too. Returns a message about subscribers.

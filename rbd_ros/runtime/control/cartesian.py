@@ -131,6 +131,11 @@ class CartesianController(TorqueController[CartesianLaws]):
             self.notice(f"the goal was dropped, and the arm is held; send another one: {cause}")
 
     @property
+    def target(self) -> Array | None:
+        """(24,), as of `PoseFilter`; None before the first joint state, and under law joint."""
+        return None if self._aim is None or self.settings.law == "joint" else self._aim.target
+
+    @property
     def pose(self) -> Array:
         """(4, 4), of the link in the last state, in axes of the root link."""
         return np.array(forward_kinematics(self.model, self.state.q)[self.model.body_index(self.settings.body)])

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.dynamics.impedance import (
-    DRAG, JOINTS, KNOWN, NUMBERS, RATE, ROWS, SHARE, SIZE, SMALL, WALL_STIFFNESS, impedance_entry, slack_entry,
+    DRAG, JOINTS, KNOWN, NUMBERS, OFF, RATE, ROWS, SHARE, SIZE, SMALL, TURNED, WALL_STIFFNESS, impedance_entry,
+    slack_entry,
 )
 from ...core.dynamics.kinematics import jacobian
 from ...core.dynamics.mass_matrix import mass_matrix
@@ -58,7 +59,7 @@ class CartesianLaw:
                             settings.limit_stiffness)
         self._work = np.empty(SIZE * node_count(model._block))
         self._matrices, self._rows, self._small = np.empty((2 * n, n)), np.empty((ROWS, n)), np.empty((SMALL, 6))
-        self._known, self._nothing = np.zeros(KNOWN), np.zeros(12)
+        self._known, self._nothing, self._evaluated = np.zeros(KNOWN), np.zeros(12), False
 
     def forget(self) -> None:
         """Walls in front of which the link is not are from now on where it is when the law acts next."""
@@ -91,12 +92,15 @@ class CartesianLaw:
                                     self.walls.reshape(-1), self._joints, self._work, self._matrices, self._rows,
                                     self._small, self._known, tau):
             raise RbdError("Cartesian impedance: the effort would not be finite, or the mass matrix is singular")
+        self._evaluated = True
         return tau
 
     def slack(self, q: Array, target: Array, goal: Array, leash: float, turn: float) -> float:
         """From 1, where the link follows the target, to 0 and less, where the target is a leash (m) or turn (rad) ahead
         of it on the way to its goal (12,).
         """
+        if self._evaluated and self._known[OFF] < 0.4 * leash and self._known[TURNED] < 0.4 * turn:
+            return 1.0    # as of the last effort, which saves a call
         return float(slack_entry.call(self.model._block, q, self._link, target, goal, self._numbers, leash, turn,
                                       self._rows))
 

@@ -165,7 +165,7 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
     "flatness": _flatness,
     "float_check": lambda values: _torque(values) | rights(publish=["~/result"], reply=["~/start"]),
     "cartesian": lambda values: _torque(values) | rights(
-        subscribe=[*GOALS, *_topic(values, "force.topic")], reply=["~/guide", "~/teach"]),
+        publish=["~/target"], subscribe=[*GOALS, *_topic(values, "force.topic")], reply=["~/guide", "~/teach"]),
     "effort_annotator": lambda values: MODEL | rights(publish=["~/joint_trajectory"],
                                                       subscribe=["~/joint_trajectory_in"]),
     "motion_planner": lambda values: MODEL | rights(subscribe=["joint_states"], reply=["~/plan_motion"],
