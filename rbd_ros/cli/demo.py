@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core.errors import RbdError
 from ..view.serving import PORT, has_viser
-from . import demo_elastic, demo_lift, demo_touch, demo_tracking
+from . import demo_elastic, demo_guide, demo_lift, demo_touch, demo_tracking
 from .bringup import demo_rehearsal
 from .demo_nodes import RATE
 from .identification import demo_float, demo_identify
@@ -47,6 +47,8 @@ DEMOS = {
                                             "config"), ros=False),
     "touch": Demo(demo_touch.run, _refusing("not for demo touch, which is the iiwa between two poses", "rate",
                                             "duration", "config"), ros=False),
+    "guide": Demo(demo_guide.run, _refusing("not for demo guide, which is the iiwa above a table", "rate", "duration",
+                                            "config"), ros=False),
     **{name: Demo(partial(demo_elastic.run, variant=name), _refusing(
         f"for rigid joints: demo {name} is the iiwa with springs, controlled at {1.0 / demo_elastic.PERIOD:g} Hz",
         "rate", "config"), ros=False) for name in demo_elastic.VARIANTS},
@@ -59,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
               help="rigid: simulator and controller as ROS nodes; motion: likewise, lifting a heavy load by an optimal "
                    "motion; identify: likewise, with a wrong description that is corrected from a recorded motion; "
                    "float: a wrong torque constant that the float test finds; touch: an arm that is pushed, and weighs "
-                   "a load; sea: series elastic joints; vsa: joints of variable stiffness; the last four use the "
+                   "a load; guide: a soft axis, a wall, a peg in a hole, and a hand that teaches; sea: series elastic "
+                   "joints; vsa: joints of variable stiffness; the last five use the "
                    "library without ROS (default: rigid, with a KUKA LBR iiwa 14). Or another arm for rigid: ")
     parser.add_argument("--config", metavar="FILE", help="rehearse this configuration of a torque node, such as "
                         "config/ur.yaml, on a simulated arm with that robot's behaviour; rigid only")
