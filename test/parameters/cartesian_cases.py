@@ -13,6 +13,7 @@ from support.arm import Q, V, arm
 
 import rbd_ros as rbd
 from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
+from rbd_ros.runtime.control.cartesian import SETTLING
 
 CARTESIAN = "cartesian"
 AWAY = np.array([0.02, 0.03])    # rad, off the pose that is held
@@ -24,8 +25,9 @@ NEAR_LIMIT = np.array([0.3, -2.98])
 def effort(values: Values, at: Any = Q, v: Any = STILL, q: Any = Q) -> Any:
     """The effort beyond gravity of the arm that is held at a place, in a state."""
     made = Arm(CARTESIAN, values)
-    made.state(at, STILL)
-    made.now += 0.01
+    for _ in range(SETTLING):
+        made.state(at, STILL)
+        made.now += 0.01
     return made.state(q, v) - rbd.gravity_effort(arm(), q)
 
 
