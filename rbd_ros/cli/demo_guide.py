@@ -176,7 +176,7 @@ def a_peg(model: RobotModel, q: Array, sideways: float) -> tuple[dict[str, Array
         "stiffness.translation": [sideways, sideways, 1000.0], "stiffness.rotation": [30.0] * 3,
         "largest.force": 60.0, "target.speed": 0.03})
     bench.taken()
-    bench.go(HOME - [0.0, 0.0, 0.02 + FUNNEL + DEPTH])
+    bench.go(HOME - [0.0, 0.0, 0.03 + FUNNEL + DEPTH])    # a centimetre below its bottom
     bench.run(4.0)
     rows = bench.taken()
     sides = np.linalg.norm(rows["force"][:, :2], axis=1)
