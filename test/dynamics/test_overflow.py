@@ -30,7 +30,7 @@ HIGHER = {"inverse_dynamics_time_derivatives", "forward_dynamics_time_derivative
 # what has no state: makers, readers and lists
 OTHERS = {"box_contacts", "closest_points", "compile_all", "contact_accelerations", "contact_rates", "contact_twist",
           "from_screws", "load_actuation", "load_constraints", "load_contacts", "load_urdf", "sample",
-          "sample_constraints", "sample_names", "sample_path", "surfaces_of"}
+          "sample_constraints", "sample_names", "sample_path", "smoothed_path", "surfaces_of"}
 FUNCTIONS = [name for name in rbd.__all__ if inspect.isfunction(getattr(rbd, name)) and name not in OTHERS]
 HUGE = (1e100, 1e160, 1e200, 1e308)
 
