@@ -5,22 +5,18 @@ which needs no derivative of the equations of motion at all.
 from math import factorial
 
 import numpy as np
+from support.compiled import compiled
 
-from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.dynamics import inverse
 from rbd_ros.core.model import block
 
 POINTS, RADIUS = 16, 0.02    # of the circle; s
 
 
+@compiled
 def _run(M, q, v, a, W, tau, count, nv):
     for s in range(count):
         inverse.inverse_dynamics_recursion(M, q, s * nv, v, a, s * nv, W[:0], 0, W, tau)
-
-
-if COMPILED:
-    import numba
-    _run = numba.njit(_run)
 
 
 def torques(model, motion, times):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from support.compiled import compiled
 from support.robots import assert_close, random_state
 from support.trees import random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.dynamics import energy, inverse, mass_matrix
 from rbd_ros.core.model import block
 
@@ -15,13 +15,6 @@ STEP = 1e-30
 KINDS = ["revolute", "spherical_exponential", "prismatic", "universal", "helical", "planar", "spherical_euler",
          "composite"]
 MODEL = random_tree(51, KINDS)
-
-
-def compiled(kernel_calls):
-    if not COMPILED:
-        return kernel_calls
-    import numba
-    return numba.njit(kernel_calls)
 
 
 @compiled

@@ -4,25 +4,21 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from support.analytic import TERMS, motion
+from support.compiled import compiled
 from support.pinocchio_peer import peer
 from support.robots import assert_close, random_state
 from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.dynamics import mass_matrix
 from rbd_ros.core.model import block
 
 STEP = 1e-30
 
 
+@compiled
 def _run(M, q, W, H):
     mass_matrix.mass_matrix_recursion(M, q, 0, W, H, 0)
-
-
-if COMPILED:
-    import numba
-    _run = numba.njit(_run)
 
 
 def mass_rate(model, q, v):

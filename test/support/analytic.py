@@ -8,7 +8,8 @@ from math import factorial
 
 import numpy as np
 
-from rbd_ros.core.compiled.kernel import COMPILED
+from support.compiled import compiled
+
 from rbd_ros.core.dynamics import inverse
 from rbd_ros.core.model import block, joint_kinds
 from rbd_ros.core.model.joints import KINDS
@@ -17,14 +18,10 @@ from rbd_ros.core.model.state import node_wrenches
 TERMS, POINTS = 60, 64
 
 
+@compiled
 def run_inverse(M, q, v, a, wrench, W, tau):
     """Plain inverse dynamics on complex arrays, compiled once for all tests."""
     inverse.inverse_dynamics_recursion(M, q, 0, v, a, 0, wrench, 0, W, tau)
-
-
-if COMPILED:
-    import numba
-    run_inverse = numba.njit(run_inverse)
 
 
 def product(p, q):

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from rbd_ros.core.compiled.kernel import COMPILED
+from support.compiled import compiled
+
 from rbd_ros.core.dynamics import articulated, inverse, kinematics
 from rbd_ros.core.dynamics.bodies import joint_wrenches as loads
 from rbd_ros.core.dynamics.bodies.link_tree import link_tree, link_wrenches
@@ -13,13 +14,6 @@ from rbd_ros.core.model.joints import KINDS
 from rbd_ros.core.model.state import node_wrenches
 
 STEP = 1e-30
-
-
-def compiled(function):
-    if not COMPILED:
-        return function
-    import numba
-    return numba.njit(error_model="numpy")(function)
 
 
 @compiled
