@@ -12,6 +12,7 @@ Array = NDArray[np.float64]
 DEGREE, FIRST, GROWTH = 5, 8, 1.3
 SAMPLES = 8        # per control point of the finest spline
 END_WEIGHT = 1e4
+FARTHEST = 1e6     # rad or m
 
 
 def smoothed_path(positions: ArrayLike, tolerance: float = 0.01) -> SplineMotion:
@@ -27,8 +28,9 @@ def smoothed_path(positions: ArrayLike, tolerance: float = 0.01) -> SplineMotion
     """
     q = np.asarray(positions, dtype=np.float64)
     close = positive(tolerance, "tolerance", "distance")
-    if q.ndim != 2 or len(q) < 2 or not np.isfinite(q).all():
-        raise RbdError(f"positions: expected finite numbers (N, nv) with N of at least 2, got {shown(positions)}")
+    if q.ndim != 2 or len(q) < 2 or not q.shape[1] or not np.abs(q).max() <= FARTHEST:
+        raise RbdError(f"positions: expected finite numbers (N, nv) up to {FARTHEST:g} with N of at least "
+                       f"2, got {shown(positions)}")
     polygon = _thinned(q, 0.5 * close)
     if len(polygon) < 2:
         raise RbdError(f"positions: no joint moves by more than half the tolerance, {0.5 * close:g}")
