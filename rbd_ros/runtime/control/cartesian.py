@@ -272,10 +272,10 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._taught = Taught()
         return TAKEN
 
-    def take_taught(self) -> Array | None:
-        """Positions (N, nq) recorded since `teach`, which ends; None without any."""
+    def take_taught(self) -> Taught | None:
+        """What was recorded since `teach`, which ends."""
         taught, self._taught = self._taught, None
-        return None if taught is None else taught.positions
+        return taught
 
     def on_target_wrench(self, now: float, frame: str, wrench: Sequence[float]) -> Verdict:
         """Take a wrench, [moment, force], which the link shall exert on what it touches, about its origin, in axes that

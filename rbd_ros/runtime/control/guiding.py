@@ -113,7 +113,7 @@ class Taught:
     def record(self, dt: float, q: Array) -> bool:
         """Record the position after dt (s); whether there is place for more."""
         self.duration += dt
-        if self.duration - self._recorded >= SPACING:
+        if self.duration - self._recorded > 0.999 * SPACING:
             self._recorded, self.last = self.duration, np.array(q)
             self._positions.append(self.last)
         self.on = self.duration < LONGEST
