@@ -235,7 +235,7 @@ def by_hand(model: RobotModel, q: Array) -> tuple[dict[str, Array], Array, float
     taught = bench.controller.take_taught()
     assert taught is not None
     rows = bench.taken()
-    return rows, taught, float(np.linalg.norm(rows["force"], axis=1).mean())
+    return rows, taught.positions, float(np.linalg.norm(rows["force"], axis=1).mean())
 
 
 def play(model: RobotModel, motion: TimedPath) -> dict[str, Array]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from .files.robot import add_robot, load_robot
 from .files.waiting import waiting
 
 Array = NDArray[np.float64]
+LARGEST = 100_000_000    # bytes: of the longest recording, of more than 100 joints
 
 
 class Retraced(NamedTuple):
@@ -81,15 +83,23 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def taught(path: Path, model: RobotModel) -> Array:
-    """Positions (N, nq) of a file that service ~/teach wrote, in model order."""
+    """Positions (N, nq) of a file that service ~/teach wrote, in model order. Raises `RbdError`."""
     try:
+        with zipfile.ZipFile(path) as file:
+            if (size := sum(item.file_size for item in file.infolist())) > LARGEST:
+                raise RbdError(f"'{path}' unpacks to {size} bytes, more than service ~/teach writes")
         with np.load(path, allow_pickle=False) as file:
-            names, positions = file["joints"].tolist(), np.asarray(file["positions"], dtype=np.float64)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            listed, positions = file["joints"], file["positions"]
+    except (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, OverflowError, RuntimeError, zlib.error,
+            zipfile.BadZipFile) as error:    # of unknown compression, NotImplementedError
         raise RbdError(f"cannot read '{path}' as a file of ~/teach: {error}") from None
+    if listed.ndim != 1 or listed.dtype.kind != "U" or positions.dtype.kind != "f":
+        raise RbdError(f"cannot read '{path}' as a file of ~/teach: expected names and floating-point positions, got "
+                       f"{listed.dtype} {listed.shape} and {positions.dtype}")
+    names = listed.tolist()
     for name in model.joint_names:
         if name not in names:
             raise unknown_name("joint", name, names, f"{path}: no positions of a joint of the model")
     if positions.ndim != 2 or positions.shape[1] != len(names):
         raise RbdError(f"{path}: positions have shape {positions.shape}, expected (N, {len(names)})")
-    return positions[:, [names.index(name) for name in model.joint_names]]
+    return np.asarray(positions, dtype=np.float64)[:, [names.index(name) for name in model.joint_names]]

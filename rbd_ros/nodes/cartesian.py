@@ -107,15 +107,15 @@ class CartesianNode(TorqueNode):
     def _on_teach(self, request: SetBool.Request, response: SetBool.Response) -> Any:
         def answer() -> None:
             with self.lock:
-                if request.data:
-                    if not (verdict := self.controller.teach()):
-                        raise RbdError(verdict.text)
-                    positions = None
-                elif (positions := self.controller.take_taught()) is None or len(positions) < 2:
-                    raise RbdError("nothing was taught: call ~/guide, then ~/teach with true, and move the arm")
+                if request.data and not (verdict := self.controller.teach()):
+                    raise RbdError(verdict.text)
+                taught = None if request.data else self.controller.take_taught()
                 names = self.controller.model.joint_names
             response.success, response.message = True, "recording"
-            if positions is not None:
+            if not request.data:
+                positions = () if taught is None else taught.positions    # of minutes, takes milliseconds
+                if len(positions) < 2:
+                    raise RbdError("nothing was taught: call ~/guide, then ~/teach with true, and move the arm")
                 response.message = self._written(names, positions)
 
         return answered(self.get_logger(), self._counts, "teach", answer, response)

@@ -1,6 +1,9 @@
 """`rbd retrace`: a taught path as a trajectory within the limits, and what it says of other files."""
 from __future__ import annotations
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 import yaml
@@ -16,6 +19,24 @@ def written(path, positions=WAY, names=MODEL.joint_names):
     with path.open("wb") as file:
         np.savez(file, joints=np.array(names), positions=positions)
     return str(path)
+
+
+def claims(path, shape, full=True):
+    """A file that says it has positions of this shape; full: whether the archive's directory says so, too."""
+    names, header = io.BytesIO(), io.BytesIO()
+    np.save(names, np.array(MODEL.joint_names))
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("joints.npy", names.getvalue())
+        file.writestr("positions.npy", header.getvalue() + bytes(8 * shape[0] * shape[1] if full else 0))
+
+
+def encrypted(path):
+    written(path)
+    data = bytearray(path.read_bytes())
+    for signature, flags in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        data[data.find(signature) + flags] |= 1
+    path.write_bytes(data)
 
 
 def retraced(path, *arguments):
@@ -53,6 +74,12 @@ def test_backward_and_names_in_another_order(tmp_path):
     (lambda path: written(path, WAY[:, :1]), "shape"), (lambda path: written(path, WAY[:1]), "at least 2"),
     (lambda path: written(path, np.full((5, 2), np.nan)), "finite"),
     (lambda path: written(path, np.array([["a", "b"]] * 5)), "cannot read"),
+    (lambda path: written(path, 1j * WAY), "cannot read"), (lambda path: written(path, 1e200 * WAY), "up to"),
+    (lambda path: written(path, WAY[:, :1] + np.zeros((1, 14)), "shoulder elbow"), "cannot read"),
+    (lambda path: written(path, names=[MODEL.joint_names]), "cannot read"),
+    (lambda path: claims(path, (10**7, 2)), "more than"), (encrypted, "cannot read"),
+    (lambda path: claims(path, (10**13, 2), False), "cannot read"),
+    (lambda path: claims(path, (10**30, 2), False), "cannot read"),
     (lambda path: np.savez(path, joints=np.array(MODEL.joint_names, dtype=object), positions=WAY), "cannot read")])
 def test_other_files(tmp_path, capsys, make, word):
     make(tmp_path / "taught.npz")

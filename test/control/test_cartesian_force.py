@@ -60,6 +60,17 @@ def test_a_force_is_reached_with_sensor_friction_and_a_wrong_model():
     assert np.mean(rig.forces[-500:]) == pytest.approx(6.0, rel=0.02)
 
 
+def test_law_joint_ends_a_force():
+    """Back under law cartesian, nothing pushes."""
+    rig = Touching(away=1.0, sensed=False).touch(1.0)
+    assert rig.press()
+    rig.touch(0.3).change(**FREE_Y, law="joint").touch(1.5)
+    assert rig.controller.report()["target_force_n"] == 0.0
+    here = rig.pose[:3, 3]
+    rig.change(**FREE_Y).touch(2.0)
+    assert np.linalg.norm(rig.pose[:3, 3] - here) < 2e-3
+
+
 def test_feed_forward_alone_is_as_good_as_the_model():
     rig = Touching(sensed=False).touch(1.0)
     assert rig.press()

@@ -11,6 +11,7 @@ from rbd_ros.core.lie import so3
 from rbd_ros.runtime.control.cartesian import CartesianController
 from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
 from rbd_ros.runtime.control.friction_compensation import FrictionCompensation
+from rbd_ros.runtime.control.guiding import LONGEST, SPACING, Taught
 
 STIFF = {"stiffness.translation": [2000.0] * 3, "stiffness.rotation": [100.0] * 3, "largest.force": 100.0}
 RUB = np.array([6.0, 6.0, 4.0, 4.0, 2.0, 2.0, 0.8])    # N m, Coulomb friction of the true arm
@@ -120,6 +121,74 @@ def test_beginning_and_end_are_soft():
         assert steps[99:110].max() < 1.5 * steps[:99].max() and made.rests()    # those of noisy velocities
 
 
+def change(made, **values):
+    made.controller.apply(CartesianSettings.from_values(
+        {**GAINS, "friction.compensation": 0.75, **values}, made.controller.settings.model))
+
+
+def largest_step(made, first):
+    return np.abs(np.diff(np.array(made.asked[first - 1:]), axis=0)).max()
+
+
+@pytest.mark.parametrize("how", ["goal", "circle"])
+def test_guiding_begins_softly_where_the_target_moves(how):
+    made = Arm(rubs=0.0, **{**STIFF, "target.speed": 0.5}).run(0.8)
+    assert made.goal([0.0, 0.3, 0.0]) if how == "goal" else made.follow(made.circle(0.06, 1.6, turn=0.0))
+    made.run(0.4 if how == "goal" else 1.0)
+    moving, first = np.linalg.norm(made.controller._aim.target[15:18]), len(made.asked)
+    assert moving > 0.2 and made.controller.guide(made.now, True)
+    made.run(0.5)
+    assert largest_step(made, first) < 3.0 and made.fastest < 1.0 and not made.controller._aim.target[12:].any()
+    assert made.controller.guide(made.now, False)
+    assert made.run(2.0).rests()
+
+
+def test_changes_of_the_law_and_of_its_damping_while_guided_make_no_steps():
+    push, made = np.array([0.0, 15.0, 0.0]), guided(rubs=0.0, **STIFF)
+    made.run(0.5, force=push)
+    first = len(made.asked)
+    change(made, **{**STIFF, "guide.damping": 10.0})
+    made.run(0.4, force=push)
+    change(made, **{**STIFF, "law": "joint"})
+    made.run(0.5, force=push)
+    assert largest_step(made, first) < 3.0 and made.controller.report()["guided"] == "no"
+    assert "law joint" in made.controller.report()["last_notice"]
+    change(made, **STIFF)
+    assert made.run(3.0).rests() and made.goal([0.0, 0.01, 0.0])
+
+
+def test_axes_that_change_while_guided_leave_no_drawn_spring():
+    """A target that is left behind along an axis without stiffness would draw the link back at the end."""
+    values = {"guide.free": ["tz"], **STIFF}
+    made = guided(rubs=0.0, **values)
+    change(made, **{**values, "stiffness.frame": "target"})
+    axis = made.run(0.6).pose[:3, 2].copy()
+    assert abs(axis[2]) < 0.95
+    made.run(0.8, force=20.0 * axis)
+    made.run(0.3)
+    there = made.pose[:3, 3]
+    assert made.controller.guide(made.now, False)
+    assert np.linalg.norm(made.run(2.0).pose[:3, 3] - there) < 0.1 and made.rests()
+
+
+def test_what_is_taught_ends_with_the_guiding_and_at_its_longest():
+    made = guided()
+    assert made.controller.teach()
+    made.run(0.5)
+    made.controller.guide(made.now, False)
+    made.run(0.6)
+    recorded = made.controller.report()["taught_s"]
+    assert recorded == pytest.approx(0.5, abs=0.02)
+    assert made.controller.guide(made.now, True)
+    assert made.run(1.0).controller.report()["taught_s"] == recorded
+    taught = Taught()
+    for _ in range(700_000):
+        if taught.on:
+            taught.record(1e-3, START)
+    assert taught.duration == pytest.approx(LONGEST, abs=2e-3)
+    assert 0.99 < len(taught.positions) * SPACING / LONGEST < 1.01
+
+
 @pytest.mark.parametrize("what", ["stop", "lost"])
 def test_what_ends_the_law_ends_guiding(what):
     made = guided()
@@ -134,7 +203,7 @@ def test_what_ends_the_law_ends_guiding(what):
         made.run(0.2, lost=True)
     made.run(1.5)
     assert made.controller.report()["guided"] == "no" and made.rests() and made.goal([0.0, 0.01, 0.0])
-    assert len(made.controller.take_taught()) > 10
+    assert len(made.controller.take_taught().positions) > 10
 
 
 def test_goals_wait_until_guiding_is_over():
@@ -142,6 +211,45 @@ def test_goals_wait_until_guiding_is_over():
     assert "~/guide" in made.goal([0.0, 0.1, 0.0]).text
     assert made.controller.guide(made.now, False) and made.run(0.5).goal([0.0, 0.1, 0.0])
     assert "guided" in made.controller.teach().text
+
+
+class Turning(Rig):
+    """Continuous joints, reported between −π and π; the first one is about to pass π."""
+
+    def __init__(self, **values):
+        super().__init__()
+        model = rbd.load_urdf(rbd.sample_path("iiwa").read_text().replace('"revolute"', '"continuous"'))
+        self.controller = CartesianController(model, CartesianSettings.from_values({**GAINS, **values}, model))
+        self.controller.activate(0.0)
+        self.plant = rbd.Simulator(model, step=STEP, q=np.append(3.135, START[1:]))
+        self.sideways = np.cross([0.0, 0.0, 1.0], self.pose[:3, 3]) / np.linalg.norm(self.pose[:2, 3])
+
+    def turns(self, seconds, force=None):
+        for _ in range(round(seconds / STEP)):
+            self.run(STEP, force=force, lie=(self.plant.q + np.pi) % (2.0 * np.pi) - np.pi)
+        return self
+
+
+@pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")    # the iiwa's inertias are as published
+def test_law_joint_holds_a_continuous_joint_past_half_a_turn():
+    made = Turning(law="joint").turns(1.0)
+    before = made.plant.q.copy()
+    made.turns(1.0, 10.0 * made.sideways)
+    assert made.plant.q[0] > 3.15 and made.fastest < 0.5
+    np.testing.assert_allclose(made.turns(2.0).plant.q, before, atol=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")    # the iiwa's inertias are as published
+def test_a_continuous_joint_is_guided_and_taught_past_half_a_turn():
+    made = Turning().turns(0.8)
+    made.controller.guide(made.now, True)
+    made.turns(0.4).controller.teach()
+    made.turns(1.0, -15.0 * made.sideways)
+    made.controller.guide(made.now, False)
+    assert made.turns(1.5).rests()
+    taught = made.controller.take_taught().positions
+    assert np.abs(np.diff((taught + np.pi) % (2.0 * np.pi), axis=0)).max() > 6.0
+    assert np.abs(np.diff(taught, axis=0)).max() < 0.1
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 8))])

@@ -138,11 +138,11 @@ class PoseFilter:
         """Go to another goal."""
         self.goal, self._twist, self._course = np.concatenate([np.ravel(axes), origin]), None, None
 
-    def place(self, axes: Array, origin: Array) -> None:
-        """Be at rest elsewhere, which is the goal."""
+    def place(self, axes: Array, origin: Array, motion: Array) -> None:
+        """Be elsewhere, which is the goal, at rest but for the motion (12,) of the target: twist and its rate."""
         self.aim(axes, origin)
         self.state[:12], self.state[12:], self._pace = self.goal, 0.0, Pace()
-        self.target = self.state.copy()
+        self.target = np.concatenate([self.goal, motion])
 
     def move(self, twist: Array) -> None:
         """Move with a twist (6,), angular first, in axes of the root; as a whole so fast as both speeds allow."""

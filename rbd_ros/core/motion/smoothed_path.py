@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 DEGREE, FIRST, GROWTH = 5, 8, 1.3
 SAMPLES = 8        # per control point of the finest spline
 END_WEIGHT = 1e4
-LONGEST = 1e6     # rad or m
+FARTHEST = 1e6     # rad or m
 
 
 def smoothed_path(positions: ArrayLike, tolerance: float = 0.01) -> SplineMotion:
@@ -20,7 +20,7 @@ def smoothed_path(positions: ArrayLike, tolerance: float = 0.01) -> SplineMotion
     polygon through positions (N, nv), with its ends. As a function of the way of the polygon: pauses leave no trace.
 
     The result's duration has no meaning: `time_optimal` times it. Raises `RbdError` for fewer than two positions that
-    are half a tolerance apart, a way longer than 1e6 (rad or m), and if the most control points of a spline are too
+    are half a tolerance apart, positions beyond 1e6 (rad or m), and if the most control points of a spline are too
     few.
 
         >>> way = np.linspace(0.0, 1.0, 200)[:, None] * [[1.0, -0.5]]
@@ -29,15 +29,13 @@ def smoothed_path(positions: ArrayLike, tolerance: float = 0.01) -> SplineMotion
     """
     q = np.asarray(positions, dtype=np.float64)
     close = positive(tolerance, "tolerance", "distance")
-    if q.ndim != 2 or len(q) < 2 or not np.isfinite(q).all():
-        raise RbdError(f"positions: expected finite numbers (N, nv) with N of at least 2, got {shown(positions)}")
+    if q.ndim != 2 or len(q) < 2 or not q.shape[1] or not np.abs(q).max() <= FARTHEST:
+        raise RbdError(f"positions: expected finite numbers (N, nv) up to {FARTHEST:g} with N of at least "
+                       f"2, got {shown(positions)}")
     polygon = _thinned(q, 0.5 * close)
     if len(polygon) < 2:
         raise RbdError(f"positions: no joint moves by more than half the tolerance, {0.5 * close:g}")
-    with np.errstate(over="ignore"):
-        way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(polygon, axis=0), axis=1))])
-    if not way[-1] < LONGEST:
-        raise RbdError(f"positions: a way of {way[-1]:.3g} rad or m, at most {LONGEST:g}")
+    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(polygon, axis=0), axis=1))])
     s = np.union1d(np.linspace(0.0, 1.0, SAMPLES * MOST_POINTS), way / way[-1])    # its corners, and between
     points = np.column_stack([np.interp(s, way / way[-1], column) for column in polygon.T])
     weights = np.ones(len(s))

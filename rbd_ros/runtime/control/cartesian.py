@@ -47,7 +47,7 @@ EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target 
 BRAKE = 40.0             # 1/s, damping of a guided link whose joints are as fast as their limits
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
 START, START_TURN = 0.02, 0.05    # m, rad: how far the first point of a trajectory may be from target or link
-SETTLING = 5      # states that target and posture follow before they are held: the first one may be an outlier
+SETTLING = 10     # states that target, posture and walls follow before they hold: the first ones may be outliers
 FASTEST = 100.0   # m/s or rad/s: twists beyond it are rejected
 HUGE = 10.0       # largest wrenches: what is measured beyond is rejected
 
@@ -82,6 +82,8 @@ class CartesianController(TorqueController[CartesianLaws]):
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, CartesianSettings)
         joint = settings.law == "joint" != self.settings.law
+        if self._guide is not None:
+            self._guide.in_target = settings.frame == "target"
         before = self.safety.laws.newest.law
         super().apply(settings)
         self.safety.laws.newest.law.replace(before)
@@ -89,8 +91,12 @@ class CartesianController(TorqueController[CartesianLaws]):
         if self._filter is not None:
             if joint:
                 self._count_dropped("law joint")
-                self._end_guiding()
-                self._stop_target()
+                if self._guide is not None:
+                    self.guide(0.0, False)    # softly: the law of before acts until it has faded
+                    self.notice("hand guiding ended: law joint")
+                else:
+                    self._stop_target()
+                self._force.aim(np.zeros(6))
             self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
 
     def clear(self) -> None:
@@ -113,17 +119,25 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._end_guiding()
         self._filter = None
         self._twist_at = -np.inf
-        for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest):
-            if laws is not None:
-                laws.law.forget()
+        self._forget_walls()
         self._tank.refill()
         self._force.clear()
         self._gained = 0.0
+
+    def _forget_walls(self) -> None:
+        for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest):
+            if laws is not None:
+                laws.law.forget()
 
     def _end_guiding(self) -> None:
         if self._guide is not None:
             self.notice("hand guiding ended, with what ended the law: call ~/guide again")
         self._guide = self._dither = None
+        self._end_teaching()
+
+    def _end_teaching(self) -> None:
+        if self._taught is not None:
+            self._taught.on = False    # as the arm may be elsewhere when it is guided again
 
     def _count_dropped(self, cause: str) -> None:
         if self._filter is not None and not self._filter.waits:
@@ -242,12 +256,12 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._guide.on = True
             return TAKEN
         assert self._filter is not None
-        self._filter.place(self._filter.target[:9], self._filter.target[9:12])
         self._twist_at = -np.inf
         self._force.aim(np.zeros(6))
         settings = self.settings
         self._guide = Guide(settings.free, settings.frame == "target",
-                            np.concatenate([settings.translation, settings.rotation]), settings.release)
+                            np.concatenate([settings.translation, settings.rotation]), settings.release,
+                            self._filter.target[12:])
         return TAKEN
 
     def teach(self) -> Verdict:
@@ -258,10 +272,10 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._taught = Taught()
         return TAKEN
 
-    def take_taught(self) -> Array | None:
-        """Positions (N, nq) recorded since `teach`, which ends; None without any."""
+    def take_taught(self) -> Taught | None:
+        """What was recorded since `teach`, which ends."""
         taught, self._taught = self._taught, None
-        return None if taught is None else taught.positions
+        return taught
 
     def on_target_wrench(self, now: float, frame: str, wrench: Sequence[float]) -> Verdict:
         """Take a wrench, [moment, force], which the link shall exert on what it touches, about its origin, in axes that
@@ -361,6 +375,7 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._settling -= 1
             self._filter = self._target_at_link()
             self._hold(self._zero)
+            self._forget_walls()
         elif elapsed > 0.0 and self._guide is not None:
             self._guided(min(elapsed, LONGEST), self._guide, self._filter)
         elif elapsed > 0.0:
@@ -389,7 +404,7 @@ class CartesianController(TorqueController[CartesianLaws]):
             elif self._dither is None:
                 self._dither = Dither(settings.dither, 1e-9 * state.time_ns, state.q)
             self._aim = self._aim._replace(
-                free=guide.share, drag=guide.gone * (settings.guide_damping + BRAKE * over),
+                free=guide.share, drag=guide.gone, brake=guide.gone * BRAKE * over,
                 dither=0.0 if self._dither is None else guide.gone * self._dither.direction(
                     1e-9 * state.time_ns, state.q, self.model))
 
@@ -397,14 +412,17 @@ class CartesianController(TorqueController[CartesianLaws]):
         T, q = self.pose, self.state.q
         held = guide.held
         target.place(*guide.advance(dt, T[:3, :3], T[:3, 3], target.target))
-        self._posture = self._posture + guide.gone * self.model.difference(self._posture, q)
+        posture = self._turns.nearest(self._posture, q)
+        self._posture = posture + guide.gone * (q - posture)
         if guide.held != held:
             self.notice("the guided link drifts and is held: an error of the model, of friction or of the payload; "
                         "pull it to guide it again" if guide.held else "the guided link is free again")
-        if self._taught is not None and guide.moves:
-            self._taught.record(1e-9 * self.state.time_ns, q)
+        if (taught := self._taught) is not None and taught.on and guide.moves and not taught.record(
+                dt, q if taught.last is None else self._turns.nearest(q, taught.last)):
+            self.notice(f"nothing is recorded after {taught.duration:.0f} s: call ~/teach with false")
         if guide.over:
             self._guide = None
+            self._end_teaching()
 
     def _target_at_link(self, twist: Array | None = None) -> PoseFilter:
         """A target that begins where the link is, and the present posture with it."""
@@ -420,7 +438,8 @@ class CartesianController(TorqueController[CartesianLaws]):
         """What law joint holds: it comes to rest with two equal poles, without turning back."""
         (q, v), k, t = self._held, self._held_bandwidth, 1e-9 * (self.state.time_ns - self._held_ns)
         decay = math.exp(-k * t)
-        return np.stack([q + (2.0 / k - (2.0 / k + t) * decay) * v, (1.0 + k * t) * decay * v])
+        return np.stack([self._turns.nearest(q + (2.0 / k - (2.0 / k + t) * decay) * v, self.state.q),
+                         (1.0 + k * t) * decay * v])
 
     def _lead(self, now: float, target: PoseFilter) -> None:
         """Move the target by the last twist, slower and slower towards `target.farthest` from the link."""

@@ -22,7 +22,8 @@ UNFORCED, WHOLE = np.zeros(12), np.zeros(6)
 class Aim(NamedTuple):
     """What the laws aim at: the target (24,), as of `PoseFilter`, and the posture (nq,); of law joint, positions and
     velocities (2, nv). applied (12,): a wrench and its setpoint. Of hand guiding: free (6,), share of the stiffness
-    that is gone; drag, 1/s, the least rate of damping; dither, number or (nv,), of friction compensation.
+    that is gone; drag, share of `guide.damping` that acts; brake, 1/s, damping beside it; dither, number or (nv,), of
+    friction compensation.
     """
 
     target: Array
@@ -31,6 +32,7 @@ class Aim(NamedTuple):
     applied: Array = UNFORCED
     free: Array = WHOLE
     drag: float = 0.0
+    brake: float = 0.0
     dither: Array | float = 0.0
 
 
@@ -73,7 +75,7 @@ class CartesianLaws(Laws):
         """The effort (nv,) of the link's springs, walls and dampers alone."""
         period = max(loop.period, loop.step)    # as expected or learnt, or slower
         return self.law.effort(q, v, aim.target, aim.posture, 1.0 / period if period > 0.0 else np.inf, aim.applied,
-                               aim.free, aim.drag)
+                               aim.free, aim.drag * self.settings.guide_damping + aim.brake)
 
     def _joint_springs(self, q: Array, v: Array, held: Array) -> Array:
         off, slow = np.clip(self.model.difference(q, held[0]), -SLIP, SLIP), held[1] - v

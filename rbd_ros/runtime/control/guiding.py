@@ -33,35 +33,38 @@ def free_axes(names: Sequence[str]) -> Array:
 class Guide:
     """A link that is guided by hand from the target pose at which it begins. free (6,): 1 for free axes, translation
     first, along the root's axes or, `in_target`, the target's; stiffness (6,), likewise, of the others and of a link
-    that is held; release: N with which the springs of a link that is held must be drawn to free it again.
+    that is held; release: N with which the springs of a link that is held must be drawn to free it again; motion (12,):
+    twist of the target and its rate, angular first, in axes of the root, from which it comes to rest within `FADE`.
 
     `share` (6,): of the stiffness that is gone. A link that drifts, slowly for some time, is `held`.
     """
 
-    def __init__(self, free: Array, in_target: bool, stiffness: Array, release: float) -> None:
-        self._free, self._in_target, self._stiffness, self._release = free, in_target, stiffness, release
+    def __init__(self, free: Array, in_target: bool, stiffness: Array, release: float, motion: Array) -> None:
+        self.in_target = in_target
+        self._free, self._stiffness, self._release, self._motion = free, stiffness, release, motion
         self.on, self.held = True, False
         self.gone = 0.0    # share of the fade
         self._slow = 0.0    # s
+        self._stopped = 0.0 if motion.any() else 1.0    # share of the stop of the target
         self._began: tuple[Array, Array] | None = None
         self.share = np.zeros(6)
 
     @property
     def over(self) -> bool:
-        """Whether all stiffness is back."""
-        return not self.on and self.gone == 0.0
+        """Whether all stiffness is back, and the target has come to rest."""
+        return not self.on and self.gone == 0.0 and self._stopped == 1.0
 
     @property
     def moves(self) -> bool:
         """Whether free axes have no stiffness at all."""
         return self.gone == 1.0
 
-    def advance(self, dt: float, axes: Array, origin: Array, target: Array) -> tuple[Array, Array]:
-        """Axes (3, 3) and origin (3,) of the target after dt (s): that of before, target (24,), dragged along free axes
-        by the link, whose axes and origin are given.
+    def advance(self, dt: float, axes: Array, origin: Array, target: Array) -> tuple[Array, Array, Array]:
+        """Axes (3, 3), origin (3,) and motion (12,) of the target after dt (s): that of before, target (24,), dragged
+        along free axes by the link, whose axes and origin are given.
         """
         R_d, p_d = target[:9].reshape(3, 3), target[9:12]
-        A = R_d if self._in_target else np.eye(3)
+        A = R_d if self.in_target else np.eye(3)
         way, turn = A.T @ (origin - p_d), A.T @ so3.log(axes @ R_d.T)
         self._watch(dt, axes, origin, way, turn)
         step = dt / FADE
@@ -70,7 +73,14 @@ class Guide:
         if self.moves:
             p_d = p_d + A @ (self._free[:3] * way)
             R_d = so3.exp(A @ (self._free[3:] * turn)) @ R_d
-        return R_d, p_d
+        motion = self._stop(step) if self._stopped < 1.0 else np.zeros(12)
+        return so3.exp(dt * motion[:3]) @ R_d, p_d + dt * motion[3:6], motion
+
+    def _stop(self, step: float) -> Array:
+        """The motion on the way to rest, a cubic step in time, without a step of the twist's rate."""
+        self._stopped = s = min(self._stopped + step, 1.0)
+        rest = (1.0 - s) ** 2 * (1.0 + 2.0 * s)
+        return rest * self._motion - np.concatenate([np.zeros(6), 6.0 * s * (1.0 - s) / FADE * self._motion[:6]])
 
     def _watch(self, dt: float, axes: Array, origin: Array, way: Array, turn: Array) -> None:
         if self.held:
@@ -92,24 +102,22 @@ class Guide:
 
 
 class Taught:
-    """Positions (nq,) of a guided arm, at most every `SPACING` s and `LONGEST` s long."""
+    """Positions (nq,) of a guided arm, at most every `SPACING` s and `LONGEST` s long; `on`: until the guiding ends."""
 
     def __init__(self) -> None:
-        self._times: list[float] = []
+        self.on, self.duration = True, 0.0
+        self.last: Array | None = None
+        self._recorded = -np.inf
         self._positions: list[Array] = []
 
-    def record(self, t: float, q: Array) -> None:
-        if not self._times or t - self._times[-1] >= SPACING:
-            self._times.append(t)
-            self._positions.append(np.array(q))
-
-    @property
-    def full(self) -> bool:
-        return self.duration >= LONGEST
-
-    @property
-    def duration(self) -> float:
-        return self._times[-1] - self._times[0] if self._times else 0.0
+    def record(self, dt: float, q: Array) -> bool:
+        """Record the position after dt (s); whether there is place for more."""
+        self.duration += dt
+        if self.duration - self._recorded > 0.999 * SPACING:
+            self._recorded, self.last = self.duration, np.array(q)
+            self._positions.append(self.last)
+        self.on = self.duration < LONGEST
+        return self.on
 
     @property
     def positions(self) -> Array:
