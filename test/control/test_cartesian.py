@@ -668,3 +668,23 @@ def test_an_outlier_as_the_first_state_after_a_gap_does_not_lead_the_link_away()
     rig.run(4.0)
     assert believed > 0.5 and rig.modes[-1] == "running" and rig.rests()
     assert np.linalg.norm(rig.pose[:3, 3] - here) < 0.1
+
+
+@pytest.mark.parametrize("law", ["joint", "cartesian"])
+def test_a_law_that_waits_for_the_end_of_a_fade_begins_where_the_arm_is_then(law):
+    soft = {"stiffness.translation": [100.0] * 3, "posture.damping": 14.0}
+    other = "joint" if law == "cartesian" else "cartesian"
+    rig = Rig(law=other, **soft).run(0.8).change(law=other, damping_ratio=0.9, **soft).run(0.05)
+    rig.change(law=law, **soft)
+    assert law == "joint" or not rig.goal([0.0, 0.05, 0.0])
+    here, laws = rig.plant.q.copy(), rig.controller.safety.laws
+    while laws.new.settings.law != law:
+        rig.run(STEP, force=np.array([0.0, 12.0, 0.0]))
+    aim = rig.controller._aim
+    assert np.abs(rig.plant.q - here).max() > 0.05
+    if law == "joint":
+        np.testing.assert_allclose(aim.held[0], rig.plant.q, atol=5e-3)
+    else:
+        np.testing.assert_allclose(aim.target[9:12], rig.pose[:3, 3], atol=5e-3)
+    rig.fastest = 0.0
+    assert rig.run(2.0).rests() and rig.fastest < 0.3

@@ -144,3 +144,14 @@ def test_turning_goals_at_a_wall():
     assert rig.goal([0.0, -0.1, 0.0], [0.0, 0.6, 0.0])
     rig.run(4.0)
     assert np.linalg.norm(so3.log(rig.pose[:3, :3] @ R.T) - [0.0, 0.6, 0.0]) < 0.05 and rig.rests()
+
+
+def test_a_link_that_went_behind_a_wall_under_law_joint_is_not_thrown_out():
+    values = walled(plane(0.02, [0, 1, 0]), **{"posture.damping": 14.0})
+    rig = Rig(**values).run(0.8).change(law="joint", **values).run(0.6)
+    push = np.array([0.0, -12.0, 0.0])
+    rig.run(1.5, force=push).change(**values).run(0.4, force=push)
+    behind, rig.fastest = HERE[1] - 0.02 - rig.pose[1, 3], 0.0
+    assert behind > 0.02
+    rig.run(2.0)
+    assert rig.rests() and rig.fastest < 0.2 and HERE[1] - 0.02 - rig.pose[1, 3] > 0.5 * behind

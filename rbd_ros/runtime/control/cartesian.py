@@ -82,8 +82,6 @@ class CartesianController(TorqueController[CartesianLaws]):
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, CartesianSettings)
         joint = settings.law == "joint" != self.settings.law
-        if self._guide is not None:
-            self._guide.in_target = settings.frame == "target"
         before = self.safety.laws.newest.law
         super().apply(settings)
         self.safety.laws.newest.law.replace(before)
@@ -330,7 +328,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         return T
 
     def _check_held(self, what: str, now: float) -> None:
-        if self.settings.law == "joint":
+        if self.settings.law == "joint" or not self._acts("cartesian"):
             raise Rejected("bad_trajectory", f"no {what} is accepted under law 'joint' (parameter 'law')")
         if self.safety.latched:
             raise Rejected("bad_trajectory", f"no {what} is accepted during an emergency stop: call ~/reset first")
@@ -385,14 +383,13 @@ class CartesianController(TorqueController[CartesianLaws]):
             if self._twist_at > -np.inf:
                 self._lead(now, self._filter)
             self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
-        alive = [laws.settings.law for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest)
-                 if laws is not None]
-        if "joint" not in alive:
+        if not (of_joints := self._acts("joint")):
             self._hold(state.v)
-        if "cartesian" not in alive:    # it begins where the link is, and as fast, and comes to rest
+        if not self._acts("cartesian"):    # it begins where the link is, and as fast, and comes to rest
             self._filter = self._target_at_link(jacobian(self.model, state.q, settings.body, "aligned") @ state.v)
+            self._forget_walls()
         posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
-        self._aim = Aim(self._filter.target, posture, self._held_now() if "joint" in alive else self._held)
+        self._aim = Aim(self._filter.target, posture, self._held_now() if of_joints else self._held)
         if self._force.active:
             applied = self._force.advance(now, min(max(elapsed, 0.0), LONGEST), self.safety.mode == "running")
             applied[:6] *= self._tank.share
@@ -408,9 +405,14 @@ class CartesianController(TorqueController[CartesianLaws]):
                 dither=0.0 if self._dither is None else guide.gone * self._dither.direction(
                     1e-9 * state.time_ns, state.q, self.model))
 
+    def _acts(self, law: str) -> bool:
+        """Whether this law has an effect; a new one has none before an earlier fade is over."""
+        fade = self.safety.laws
+        return fade.new.settings.law == law or (fade.old is not None and fade.old.settings.law == law)
+
     def _guided(self, dt: float, guide: Guide, target: PoseFilter) -> None:
         T, q = self.pose, self.state.q
-        held = guide.held
+        held, guide.in_target = guide.held, self.safety.laws.new.settings.frame == "target"
         target.place(*guide.advance(dt, T[:3, :3], T[:3, 3], target.target))
         posture = self._turns.nearest(self._posture, q)
         self._posture = posture + guide.gone * (q - posture)
