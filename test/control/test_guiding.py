@@ -59,6 +59,15 @@ def test_it_never_moves_by_itself(seconds):
     assert np.linalg.norm(made.run(5.0).plant.q - START) < 1e-3 and made.controller.report()["guided"] == "no"
 
 
+def test_the_largest_share_drives_nothing_with_friction_a_quarter_too_large():
+    """After a push, at the largest share that is accepted; at 0.95 it went on at the velocity limit."""
+    made = guided(1.24, **{"friction.compensation": 0.8})
+    made.run(0.3, force=np.array([0.0, 15.0, 0.0])).run(3.0)
+    assert made.rests()
+    with pytest.raises(rbd.RbdError, match=r"friction\.compensation"):
+        Arm(**{"friction.compensation": 0.85})
+
+
 def test_friction_compensation_brings_the_link_to_its_target():
     """The distance that friction leaves at a goal falls to a quarter."""
     off = []

@@ -85,7 +85,7 @@ class CartesianSettings(TorqueSettings):
     compensation: float = parameter(0.0, "Share of friction that is compensated in the direction of motion, and at "
                                     "rest in that of the law's effort. It drives nothing as long as the friction in "
                                     "use is over-estimated by less than the inverse.", name="friction.compensation",
-                                    lower=0.0, upper=0.95)
+                                    lower=0.0, upper=0.8)
     axes: tuple[str, ...] = parameter(AXES, "Axes of stiffness.frame without stiffness in hand guiding, translations "
                                       "tx, ty, tz and rotations rx, ry, rz: tx and ty for a plane, tz for a line, rx, "
                                       "ry and rz for rotation only.", name="guide.free", choices=AXES)
