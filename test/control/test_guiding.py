@@ -303,3 +303,19 @@ def test_compensation_takes_less_power_than_friction_gives(law):
         assert np.all(np.abs(tau) <= 0.8 / np.tanh(3.0) * np.maximum(
             law.effort(full, carried), -law.effort(-full, carried)))
     assert not FrictionCompensation(law, 0.0).effort(v, asked, carried, 1.0).any()
+
+
+def test_the_link_is_braked_beyond_the_speed_of_targets():
+    """An arm that is much heavier than its model sinks no faster than some tenths more than `target.speed`."""
+    made = guided(masses=1.1, rubs=0.1)
+    speeds = []
+    for _ in range(100):
+        before = made.pose[:3, 3]
+        speeds.append(np.linalg.norm(made.run(0.01).pose[:3, 3] - before) / 0.01)
+    assert max(speeds) < 1.4 * 0.25 and made.fastest < 0.7
+
+
+def test_springs_that_are_drawn_refuse_guiding():
+    made = Arm(masses=1.3, rubs=0.1).run(2.0)
+    refused = made.controller.guide(made.now, True)
+    assert not refused and "the springs carry" in refused.text and made.controller.report()["guided"] == "no"

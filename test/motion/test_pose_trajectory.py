@@ -158,3 +158,20 @@ def test_what_is_refused(changed, words):
         given = given._replace(origin=origin, twist=None, rate=None)
     with pytest.raises(rbd.RbdError, match=words):
         PoseTrajectory(given, start, changed.get("speed", 100.0), changed.get("angular", 100.0), first=1)
+
+
+def test_accelerations_are_bounded():
+    """Those of the samples in time, of a trajectory that turns as it goes."""
+    rng, rest = np.random.default_rng(0), PoseFilter(np.eye(3), np.zeros(3), 10.0, 10.0, 10.0).state
+    points = PosePoints(np.arange(1.0, 5.0) * 0.5, np.array([so3.exp(0.5 * rng.normal(size=3)) for _ in range(4)]),
+                        0.2 * rng.normal(size=(4, 3)))
+    made = PoseTrajectory(points, rest, 100.0, 100.0)
+    rates, state, goal, target = [], np.zeros(24), np.zeros(12), np.zeros(24)
+    for t in np.linspace(0.0, 2.0, 4001):
+        made.sample(t, 1.0, 0.0, state, goal, target)
+        rates.append(target[18:].copy())
+    for name, part, unit in (("acceleration", slice(3, 6), "m/s²"), ("angular_acceleration", slice(0, 3), "rad/s²")):
+        most = float(np.linalg.norm(np.array(rates)[:, part], axis=1).max())
+        PoseTrajectory(points, rest, 100.0, 100.0, 0, **{name: 1.001 * most})
+        with pytest.raises(rbd.RbdError, match=f"{unit}, at most .*target.{name}"):
+            PoseTrajectory(points, rest, 100.0, 100.0, 0, **{name: 0.97 * most})

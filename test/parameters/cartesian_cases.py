@@ -14,6 +14,7 @@ from support.arm import Q, V, arm
 import rbd_ros as rbd
 from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
 from rbd_ros.runtime.control.cartesian import SETTLING
+from rbd_ros.runtime.inputs.pose_points import PosePoint
 
 CARTESIAN = "cartesian"
 AWAY = np.array([0.02, 0.03])    # rad, off the pose that is held
@@ -74,6 +75,15 @@ def until_slower(values: Values) -> float:
     goal.arm.made.on_twist(goal.arm.now, "", (0.1, 0.0, 0.0), (0.0, 0.0, 0.0))
     speeds = [goal.target()[15] for _ in range(100)]
     return 0.01 * int(np.argmax(speeds))
+
+
+def follows(values: Values, angle: float = 0.0) -> bool:
+    """Whether a trajectory is accepted that takes a centimetre, and turns, within 0.2 s: at most 1.4 m/s²."""
+    goal = Goal(values)
+    made, link = goal.arm.made, goal.arm.made.pose
+    way = (*(link[:3, 3] + 0.01 * np.eye(3)[0]), *to_quaternion(link[:3, :3] @ from_rpy((0.0, angle, 0.0))))
+    rest = [[0.0] * 6]
+    return bool(made.on_trajectory(goal.arm.now, 0, "", [made.settings.body], [PosePoint(0.2, [way], rest, rest)]))
 
 
 def accepts_goal(values: Values) -> bool:
@@ -235,6 +245,8 @@ def cases() -> dict[str, Case]:
         "target.bandwidth": Case(5.0, until_halfway, lambda was: 2.0 * was, tolerance=0.021),
         "target.speed": Case(0.1, lambda values: Goal(values, 0.6).fastest(15), 0.1, tolerance=1e-3),
         "target.angular_speed": Case(0.5, lambda values: Goal(values, angle=1.5).fastest(12), 0.5, tolerance=5e-3),
+        "target.acceleration": Case(1.0, follows, False),
+        "target.angular_acceleration": Case(5.0, partial(follows, angle=0.1), False),
         "target.twist_timeout": Case(0.405, until_slower, 0.4, tolerance=0.011),
         "target.farthest": Case(0.4, accepts_goal, False),
         "friction.compensation": Case(0.5, moving, rubs(V)),

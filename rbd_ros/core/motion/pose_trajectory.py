@@ -24,6 +24,8 @@ from .smooth_trajectory import spline_derivatives
 from .trajectory import Waypoint, Waypoints, segment
 
 Array = NDArray[np.float64]
+LIMITS = (("m/s", "target.speed"), ("rad/s", "target.angular_speed"), ("m/s²", "target.acceleration"),
+          ("rad/s²", "target.angular_acceleration"))
 FASTER = 1.01     # of the largest speeds: rounding, and what is between the samples
 TURN = 3.0        # rad, largest one between two points
 _WAY = np.linspace(0.0, 1.0, 17)
@@ -74,11 +76,13 @@ def pose_piece_entry(c, axes, t, pace, slope, rows, state, goal, target):
 
 class PoseTrajectory:
     """The motion through points at times after 0 from a state (24,) of a `PoseFilter`. Raises `RbdError` where it is
-    faster than speed, m/s, or angular_speed, rad/s. first: number of the first point, for messages.
+    faster than speed, m/s, or angular_speed, rad/s, or accelerates more than acceleration, m/s², or
+    angular_acceleration, rad/s². first: number of the first point, for messages.
     """
 
-    def __init__(self, points: PosePoints, state: Array, speed: float, angular_speed: float, first: int = 0) -> None:
-        self._speed, self._angular_speed, self._first = speed, angular_speed, first
+    def __init__(self, points: PosePoints, state: Array, speed: float, angular_speed: float, first: int = 0,
+                 acceleration: float = np.inf, angular_acceleration: float = np.inf) -> None:
+        self._most, self._first = (speed, angular_speed, acceleration, angular_acceleration), first
         self._times = np.append(0.0, points.time)
         self._axes = np.concatenate([state[None, R:P].reshape(1, 3, 3), points.axes])
         self.duration, self._rows = float(self._times[-1]), np.empty((3, 6))
@@ -135,15 +139,19 @@ class PoseTrajectory:
         return np.ascontiguousarray(np.swapaxes(c, 0, 1))
 
     def _check(self, c: Array, T: Array) -> None:
-        x, rate = np.zeros((2, len(_WAY), *c.shape[1:]))
+        x, rate, bend = np.zeros((3, len(_WAY), *c.shape[1:]))
         s = _WAY[:, None, None] * T
         for k in range(5, -1, -1):
+            bend = bend * s + 2.0 * rate
             rate = rate * s + x
             x = x * s + c[k]
-        x, turning = (y[..., :3] for y in (x, rate))
-        turning = np.einsum("...ij,...j->...i", so3.dexp(x), turning) if np.isfinite(x).all() else x
-        for rates, most, unit, name in ((rate[..., 3:], self._speed, "m/s", "target.speed"),
-                                        (turning, self._angular_speed, "rad/s", "target.angular_speed")):
+        x, turning, swinging = (y[..., :3] for y in (x, rate, bend))
+        if np.isfinite(x).all():
+            J, J_dot = so3.dexp(x), so3.dexp_dot(x, turning)
+            swinging = (J @ swinging[..., None] + J_dot @ turning[..., None])[..., 0]
+            turning = (J @ turning[..., None])[..., 0]
+        for rates, most, (unit, name) in zip((rate[..., 3:], turning, bend[..., 3:], swinging), self._most, LIMITS,
+                                             strict=True):
             fastest = np.linalg.norm(rates, axis=-1).max(axis=0)
             i = int(np.argmax(fastest))
             if not fastest[i] <= FASTER * most:

@@ -233,7 +233,9 @@ class CartesianController(TorqueController[CartesianLaws]):
         if not distance[i] <= self.settings.farthest:
             raise Rejected("implausible", f"trajectory point {past + i} is {distance[i]:.3g} m away, at most "
                            f"{self.settings.farthest:g} ('target.farthest')")
-        return PoseTrajectory(points, start, self.settings.speed, self.settings.angular_speed, past)
+        settings = self.settings
+        return PoseTrajectory(points, start, settings.speed, settings.angular_speed, past, settings.acceleration,
+                              settings.angular_acceleration)
 
     def _stop_target(self) -> None:
         self._twist_at = -np.inf
@@ -254,9 +256,14 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._guide.on = True
             return TAKEN
         assert self._filter is not None
+        settings, target = self.settings, self._filter.target
+        force = float(np.linalg.norm(settings.free[:3] * settings.translation * (target[9:12] - self.pose[:3, 3])))
+        if force > settings.release and self._filter.rests:
+            return self.rejections.add(Rejected("bad_trajectory", f"no hand guiding: the springs carry {force:.3g} N, "
+                                                f"which the hand would have to (at most {settings.release:g}, "
+                                                "'guide.release'): is a load missing in payload.*?"))
         self._twist_at = -np.inf
         self._force.aim(np.zeros(6))
-        settings = self.settings
         self._guide = Guide(settings.free, settings.frame == "target",
                             np.concatenate([settings.translation, settings.rotation]), settings.release,
                             self._filter.target[12:])
@@ -395,7 +402,10 @@ class CartesianController(TorqueController[CartesianLaws]):
             applied[:6] *= self._tank.share
             self._aim = self._aim._replace(applied=applied)
         if (guide := self._guide) is not None:
-            over = max(float(self._speeds.max()) - EASY, 0.0) / (1.0 - EASY)
+            twist = jacobian(self.model, state.q, settings.body, "aligned") @ state.v
+            over = max((float(self._speeds.max()) - EASY) / (1.0 - EASY), 0.0,
+                       float(np.linalg.norm(twist[3:])) / settings.speed - 1.0,
+                       float(np.linalg.norm(twist[:3])) / settings.angular_speed - 1.0)
             if not guide.on or guide.held or settings.dither <= 0.0:
                 self._dither = None
             elif self._dither is None:

@@ -73,6 +73,10 @@ class CartesianSettings(TorqueSettings):
     speed: float = parameter(0.25, "Largest speed of the target, m/s.", name="target.speed", lower=1e-3, upper=10.0)
     angular_speed: float = parameter(1.0, "Largest angular speed of the target, rad/s.", name="target.angular_speed",
                                      lower=1e-3, upper=20.0)
+    acceleration: float = parameter(5.0, "Largest acceleration of trajectories of the target, m/s².",
+                                    name="target.acceleration", lower=1e-3, upper=1e4)
+    angular_acceleration: float = parameter(25.0, "Largest angular acceleration of trajectories of the target, rad/s².",
+                                            name="target.angular_acceleration", lower=1e-3, upper=1e5)
     farthest: float = parameter(1.0, "Goals farther than this from the link's position are rejected, m.",
                                 name="target.farthest", lower=1e-3, upper=100.0)
     twist_timeout: float = parameter(0.2, "Age of the last twist after which the target comes to rest, s.",
