@@ -10,10 +10,14 @@ import time
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import Quaternion, Transform, Vector3
 from lifecycle_msgs.msg import Transition
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import (
+    JointTrajectory, JointTrajectoryPoint, MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint,
+)
 
+import rbd_ros as rbd
 from rbd_interfaces.msg import JointReference
 
 from .hostile import Sent, duration_of, time_of
@@ -40,6 +44,7 @@ class Exam:
         self._q = np.linspace(0.3, -0.4, n)
         self._shape = np.linspace(0.02, -0.03, n)
         self._reference = np.array([self._q + 0.05, *np.linspace(0.1, -0.1, 4 * n).reshape(4, n)])
+        self._patient = {name: value for name, value in PATIENT.items() if name in peer.target.parameters}
         self.expected: Answers = {}
         self.tries: list[int] = []
 
@@ -71,7 +76,7 @@ class Exam:
                           f"{'after' if anew else 'without'} another activation: {difference}")
 
     def _restore(self) -> None:
-        self._peer.set({name: self._peer.target.parameters[name] for name in PATIENT})
+        self._peer.set({name: self._peer.target.parameters[name] for name in self._patient})
 
     def _activate_anew(self) -> None:
         peer = self._peer
@@ -94,7 +99,7 @@ class Exam:
         """Listen, to a node that has dealt with what came before; the first stamp."""
         peer = self._peer
         peer.answer(self)    # in time
-        peer.set(PATIENT)
+        peer.set(self._patient)
         peer.outputs.answers.clear()
         peer.outputs.listening = True
         return peer.stamp()
@@ -109,6 +114,12 @@ class Exam:
     def _following(self) -> Answers:
         """Answers on a stream of references, and on a trajectory after it."""
         stamps, begin = {}, self._begin()
+        if self._peer.target.executable == "cartesian":
+            for k in range(QUIET):
+                if k == GAP:
+                    self._course(begin + (k + GAP) * PERIOD)
+                stamps[f"course {k}"] = self._send(begin + k * PERIOD, 0)
+            return self._gather(stamps)
         starts = QUIET + PROBES + GAP
         for k in range(starts + PASSED + PROBES):
             if k < QUIET + PROBES:
@@ -164,6 +175,16 @@ class Exam:
         points = [JointTrajectoryPoint(positions=list(rest + at), velocities=[0.0] * len(rest),
                                        time_from_start=duration_of(t)) for t, at in ((0.0, 0.0), (2.0, 0.1))]
         self._publish("trajectory", JointTrajectory(joint_names=self._peer.target.joints, points=points), stamp)
+
+    def _course(self, stamp: int) -> None:
+        """A trajectory of the controlled link, 5 cm away and back."""
+        model = self._peer.target.model
+        T = rbd.forward_kinematics(model, self._q)[-1]
+        x, y, z, w = (float(value) for value in rbd.lie.so3.to_quaternion(T[:3, :3]))
+        points = [MultiDOFJointTrajectoryPoint(time_from_start=duration_of(t), transforms=[Transform(
+            translation=Vector3(x=float(T[0, 3] + away), y=float(T[1, 3]), z=float(T[2, 3])),
+            rotation=Quaternion(x=x, y=y, z=z, w=w))]) for t, away in ((0.6, 0.05), (1.2, 0.0))]
+        self._publish("course", MultiDOFJointTrajectory(joint_names=[model.body_names[-1]], points=points), stamp)
 
     def _publish(self, topic: str, message: Any, stamp: int) -> None:
         message.header.stamp = time_of(stamp)

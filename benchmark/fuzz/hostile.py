@@ -7,10 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import Vector3, Wrench
+from geometry_msgs.msg import (
+    Point, PoseStamped, Quaternion, Transform, Twist, TwistStamped, Vector3, Wrench, WrenchStamped,
+)
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import (
+    JointTrajectory, JointTrajectoryPoint, MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint,
+)
 
+import rbd_ros as rbd
 from rbd_interfaces.msg import JointReference, NamedWrench, NamedWrenches
 
 from . import verdict
@@ -39,6 +44,10 @@ def time_of(ns: int) -> Time:
 def duration_of(seconds: float) -> Duration:
     ns = round(seconds * 1e9)
     return Duration(sec=ns // SECOND, nanosec=ns % SECOND)
+
+
+def _xyz(values: np.ndarray, names: str = "xyz") -> dict[str, float]:
+    return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
 def _size(names: Sequence[str]) -> int:
@@ -123,6 +132,74 @@ class Hostile:
             force=Vector3(**dict(zip("xyz", self.rng.normal(scale=5.0, size=3), strict=True))),
             torque=Vector3(**dict(zip("xyz", self.rng.normal(size=3), strict=True))))) for body in bodies])
 
+    # ---- of node cartesian
+
+    def pose(self, ahead: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Position and quaternion of the controlled link in the arm's motion."""
+        T = rbd.forward_kinematics(self.target.model, self.motion(ahead)[0])[-1]
+        return T[:3, 3], rbd.lie.so3.to_quaternion(T[:3, :3])
+
+    def goal(self) -> Any:
+        p, r = self.pose(self.rng.uniform(0.0, 0.3))
+        message = PoseStamped()
+        message.header.frame_id = self._frame()
+        message.pose.position, message.pose.orientation = Point(**_xyz(p)), Quaternion(**_xyz(r, "xyzw"))
+        return message
+
+    def twist(self) -> Any:
+        message = TwistStamped(twist=Twist(linear=Vector3(**_xyz(self.rng.normal(scale=0.1, size=3))),
+                                           angular=Vector3(**_xyz(self.rng.normal(scale=0.3, size=3)))))
+        message.header.frame_id = self._frame()
+        return message
+
+    def push(self) -> Any:
+        message = WrenchStamped(wrench=Wrench(force=Vector3(**_xyz(self.rng.normal(scale=5.0, size=3))),
+                                              torque=Vector3(**_xyz(self.rng.normal(scale=0.5, size=3)))))
+        message.header.frame_id = self._frame()
+        return message
+
+    def course(self, stamp: int) -> Any:
+        rng, count = self.rng, int(self.rng.choice([1, 2, 5, 50]))
+        times, points = np.cumsum(rng.uniform(0.1, 0.4, count)), []
+        for t in times:
+            p, r = self.pose(0.2 * t)
+            points.append(MultiDOFJointTrajectoryPoint(time_from_start=duration_of(t), transforms=[Transform(
+                translation=Vector3(**_xyz(p)), rotation=Quaternion(**_xyz(r, "xyzw")))]))
+        message = MultiDOFJointTrajectory(joint_names=[self.target.model.body_names[-1]], points=points)
+        if rng.random() < 0.5:
+            message.header.stamp = time_of(stamp + int(rng.choice([0.0, 0.05, -0.1, 0.5]) * SECOND))
+        return message
+
+    def _frame(self) -> str:
+        names = self.target.model.body_names
+        return "" if self.rng.random() < 0.8 else str(self.rng.choice(names))
+
+    def _damage_cartesian(self, message: Any, stamp: int) -> None:
+        what = self.rng.integers(8)
+        if what == 0:
+            message.header.frame_id = self._pick(WORDS)
+        elif what == 1:
+            self._stamp(message, stamp)
+        elif isinstance(message, MultiDOFJointTrajectory):
+            if what == 2:
+                message.joint_names = [*self._pick(([], [self._pick(WORDS)], [*WORDS], message.joint_names * 3))]
+            elif what <= 4:
+                self._times(message, stamp)
+            elif message.points:
+                point = self._pick(message.points)
+                fields = [part for each in point.transforms for part in (each.translation, each.rotation)]
+                if what == 5 or not fields:
+                    point.transforms = list(point.transforms) * self._pick((0, 2, 100))
+                elif what == 6:
+                    point.velocities = [Twist()] * self._pick((1, 2))
+                else:
+                    setattr(self._pick(fields), self._pick("xyz"), self._pick(NUMBERS))
+        else:
+            parts = ((message.pose.position, message.pose.orientation) if isinstance(message, PoseStamped) else
+                     (message.twist.linear, message.twist.angular) if isinstance(message, TwistStamped) else
+                     (message.wrench.force, message.wrench.torque))
+            setattr(self._pick(parts), self._pick("xyz"), self._pick(NUMBERS))
+
     # ---- hostile ones
 
     def sent(self, topic: str, stamp: int, hostile: bool) -> Sent:
@@ -130,7 +207,8 @@ class Hostile:
         make: dict[str, Callable[[], Any]] = {
             "state": lambda: self.state(stamp), "motors": lambda: self.motors(stamp),
             "reference": lambda: self.reference(stamp), "trajectory": lambda: self.trajectory(stamp),
-            "wrenches": self.wrenches}
+            "wrenches": self.wrenches, "goal": self.goal, "twist": self.twist, "push": self.push, "pushed": self.push,
+            "course": lambda: self.course(stamp)}
         message = make[topic]()
         if hostile:
             for _ in range(int(self.rng.choice([1, 1, 1, 2, 4]))):
@@ -146,10 +224,14 @@ class Hostile:
             return verdict.of_reference(message, self.names)
         if topic == "trajectory":
             return verdict.of_trajectory(message, self.names)
+        if topic != "wrenches":
+            return verdict.of_cartesian(message)
         return verdict.of_wrenches(message, self.target.model.body_names)
 
     def _damage(self, message: Any, stamp: int) -> None:
-        if isinstance(message, NamedWrenches):
+        if isinstance(message, PoseStamped | TwistStamped | WrenchStamped | MultiDOFJointTrajectory):
+            self._damage_cartesian(message, stamp)
+        elif isinstance(message, NamedWrenches):
             self._damage_wrenches(message)
         elif isinstance(message, JointTrajectory):
             self._pick((self._points, self._points, self._stamp, self._names, self._times))(message, stamp)

@@ -11,6 +11,7 @@ from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import SetParameters, SetParametersAtomically
@@ -19,14 +20,14 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
-from std_srvs.srv import Trigger
-from trajectory_msgs.msg import JointTrajectory
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from rbd_interfaces.msg import JointReference, NamedWrenches
 
 from .hostile import Sent
 from .outputs import QUEUE, Outputs
-from .targets import Process, Target
+from .targets import CARTESIAN, Process, Target
 from .verdict import NOTHING, Ledger
 
 PATIENCE = 30.0    # s: against hanging for ever
@@ -59,9 +60,15 @@ class Peer:
         self.heard = 0       # diagnostics
         self._rated: set[str] = set()    # parameters by which a rate limit stretches other limits' coming
         name = target.executable
-        kinds = {"state": (JointState, "joint_states"), "reference": (JointReference, f"{name}/reference"),
-                 "trajectory": (JointTrajectory, f"{name}/joint_trajectory"),
-                 "wrenches": (NamedWrenches, f"{name}/external_wrenches")}
+        kinds: dict[str, tuple[Any, str]] = {"state": (JointState, "joint_states")}
+        if name == "cartesian":
+            kinds |= {key: (kind, f"{name}/{CARTESIAN[key]}") for key, kind in (
+                ("goal", PoseStamped), ("twist", TwistStamped), ("course", MultiDOFJointTrajectory),
+                ("push", WrenchStamped))} | {"pushed": (WrenchStamped, "pushed")}
+        else:
+            kinds |= {"reference": (JointReference, f"{name}/reference"),
+                      "trajectory": (JointTrajectory, f"{name}/joint_trajectory"),
+                      "wrenches": (NamedWrenches, f"{name}/external_wrenches")}
         if target.motors:
             kinds["motors"] = JointState, "motor_states"
         self.topics = list(kinds)
@@ -70,6 +77,8 @@ class Peer:
         self._clients = {kind: node.create_client(kind, f"{name}/{service}") for kind, service in (
             (ChangeState, "change_state"), (GetState, "get_state"), (SetParameters, "set_parameters"),
             (SetParametersAtomically, "set_parameters_atomically"), (Trigger, "reset"))}
+        if name == "cartesian":
+            self._clients[SetBool] = node.create_client(SetBool, f"{name}/guide")
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 50)
 
     def close(self) -> None:
@@ -187,6 +196,12 @@ class Peer:
         """Release the emergency stop."""
         self.note("reset")
         self.call(Trigger, Trigger.Request())
+
+    def guide(self, on: bool) -> None:
+        """Begin or end hand guiding, of node cartesian."""
+        self.note(f"guide {on}")
+        self.ledger.possible += 1    # may be refused, which counts
+        self.call(SetBool, SetBool.Request(data=on))
 
     def set(self, changes: dict[str, Any]) -> list[Any]:
         """Set parameters, each for itself; the results."""

@@ -23,6 +23,12 @@ STARTS = 600.0    # s: with kernels to be compiled
 STEP = 2e-3       # rad by which the arm's phase advances per message
 
 
+def mixed(states: float, motors: float, references: float, trajectories: float, wrenches: float) -> dict[str, float]:
+    """Weights of topics; node cartesian has others than references."""
+    return {"state": states, "motors": motors, "reference": references, "trajectory": trajectories,
+            "wrenches": wrenches, **dict.fromkeys(("goal", "twist", "course", "push", "pushed"), 0.3 * references)}
+
+
 class Storm:
     """Attacks one node with a number of messages. `run` returns a row of figures; violations are in the peer's list."""
 
@@ -38,6 +44,8 @@ class Storm:
         self._rejected = self._hurled = 0
         self._acts = {self._stream: 6, self._hostile: 6, self._burst: 2, self._pause: 1, self._stop: 1,
                       self._parameters: 2, self._life: 1}
+        if target.executable == "cartesian":
+            self._acts[self._guide] = 1
 
     def run(self, messages: int) -> dict[str, Any]:
         begin, peer = time.monotonic(), self._peer
@@ -70,7 +78,8 @@ class Storm:
                            f", {peer.outputs.efforts} efforts, {len(peer.violations)} violations")
             self._calm()
             self._look()
-            self._exam.compare(anew=bool(chapter % 2))
+            # node cartesian goes on holding where the last goal was
+            self._exam.compare(anew=bool(chapter % 2) or self._target.executable == "cartesian")
             self._look()
             if chapter % 4 == 3:
                 self._configure_anew()
@@ -94,13 +103,11 @@ class Storm:
     def _stream(self) -> None:
         """Mostly good ones, in small batches, as on a robot."""
         for _ in range(int(self._rng.integers(5, 40))):
-            self._batch(int(self._rng.integers(2, 8)), 0.1, {
-                "state": 4.0, "motors": 3.0, "reference": 3.0, "trajectory": 0.1, "wrenches": 0.3})
+            self._batch(int(self._rng.integers(2, 8)), 0.1, mixed(4.0, 3.0, 3.0, 0.1, 0.3))
 
     def _hostile(self) -> None:
         for _ in range(int(self._rng.integers(2, 10))):
-            self._batch(int(self._rng.integers(5, 50)), 0.8, {
-                "state": 3.0, "motors": 2.0, "reference": 2.0, "trajectory": 0.7, "wrenches": 1.0})
+            self._batch(int(self._rng.integers(5, 50)), 0.8, mixed(3.0, 2.0, 2.0, 0.7, 1.0))
 
     def _burst(self) -> None:
         """Of one kind."""
@@ -119,8 +126,7 @@ class Storm:
             self._peer.note(f"emergency stop {data}")
             self._peer.stops.publish(Bool(data=bool(data)))
             self._hurled += 1
-        self._batch(int(self._rng.integers(5, 60)), 0.3, {
-            "state": 3.0, "motors": 3.0, "reference": 2.0, "trajectory": 0.5, "wrenches": 0.5})
+        self._batch(int(self._rng.integers(5, 60)), 0.3, mixed(3.0, 3.0, 2.0, 0.5, 0.5))
         self._peer.reset()
 
     def _parameters(self) -> None:
@@ -132,10 +138,15 @@ class Storm:
             results = self._peer.set(changes)
             if not good and any(result.successful for result in results):
                 self._peer.offend(f"accepted parameters without sense: {changes}")
-            self._batch(int(self._rng.integers(5, 40)), 0.3, {
-                "state": 4.0, "motors": 3.0, "reference": 3.0, "trajectory": 0.3, "wrenches": 0.3})
+            self._batch(int(self._rng.integers(5, 40)), 0.3, mixed(4.0, 3.0, 3.0, 0.3, 0.3))
         if self._rng.random() < 0.8:
             self._restore()
+
+    def _guide(self) -> None:
+        """Hand guiding, whatever comes meanwhile."""
+        for on in (True, False):
+            self._peer.guide(on)
+            self._batch(int(self._rng.integers(5, 60)), 0.3, mixed(4.0, 0.0, 1.0, 0.0, 0.0))
 
     def _life(self) -> None:
         """Transitions, possible and impossible ones, while messages go on."""
@@ -147,8 +158,7 @@ class Storm:
             transition = int(self._rng.choice([
                 Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVATE, Transition.TRANSITION_CONFIGURE, 99]))
             self._peer.change(transition, goes_on)
-            self._batch(int(self._rng.integers(1, 30)), 0.5, {
-                "state": 3.0, "motors": 1.0, "reference": 2.0, "trajectory": 0.3, "wrenches": 0.3})
+            self._batch(int(self._rng.integers(1, 30)), 0.5, mixed(3.0, 1.0, 2.0, 0.3, 0.3))
         if not self._peer.looks and not self._peer.change(Transition.TRANSITION_ACTIVATE, goes_on):
             self._peer.offend("activation failed")
 

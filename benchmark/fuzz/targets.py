@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPTH = 20_000    # of every queue: more than is sent between two looks at the counters, so that nothing is lost
 RELIABLE = {"reliability": "reliable", "history": "keep_last", "depth": DEPTH}
 STATE_TIMEOUT, REFERENCE_TIMEOUT, RAMP = 0.2, 0.1, 0.05    # s; of a busy machine
+# topics of node cartesian by their key
+CARTESIAN = {"goal": "target_pose", "twist": "target_twist", "course": "target_trajectory", "push": "target_wrench"}
 LONGEST = 0.3     # s: of all times that a parameter is changed to
 
 
@@ -73,15 +75,17 @@ GAINS = (("gains.kp", [0.0]), ("gains.kp", [200.0]), ("gains.kp", [1e9]), ("gain
 
 
 def _target(name: str, executable: str, robot: str, limits: np.ndarray | None = None, own: Mapping[str, Any] = {},
-            valid: tuple[tuple[str, Any], ...] = (), **fields: Any) -> Target:
+            valid: tuple[tuple[str, Any], ...] = (), without: tuple[str, ...] = (), **fields: Any) -> Target:
     path = rbd.sample_path(robot)
     model = rbd.load_urdf(path)
     tool = model.body_names[-1]
     parameters = COMMON | {"robot_description_file": str(path), "friction.smoothing": 0.1,
                            "forward_command.joints": list(model.joint_names)[::-1]} | dict(own)
-    loads = (("payload.body", tool), ("payload.mass", 2.0))
+    for unknown in without:
+        del parameters[unknown]
+    changes = (*VALID, ("payload.body", tool), ("payload.mass", 2.0), *valid)
     return Target(name, executable, model, parameters, model.effort_limit if limits is None else limits,
-                  valid=VALID + loads + valid, invalid=INVALID, **fields)
+                  valid=tuple(item for item in changes if item[0] not in without), invalid=INVALID, **fields)
 
 
 def make(name: str) -> Target:
@@ -94,6 +98,17 @@ def make(name: str) -> Target:
     if name == "flatness":
         return _target(name, name, "two_link", own={"gains.kp": [50.0], "gains.kd": [5.0], "robot_compensates": [""]},
                        valid=(*GAINS, ("robot_compensates", ["gravity", "friction"])))
+    if name == "cartesian":
+        return _target(name, name, "iiwa", own={
+            "gains.kp": [50.0], "gains.kd": [5.0], "robot_compensates": [""], "stiffness.translation": [300.0] * 3,
+            "stiffness.rotation": [20.0] * 3, "stiffness.frame": "base", "law": "cartesian", "damping_ratio": 1.0,
+            "friction.compensation": 0.5, "posture.bandwidth": 3.0, "largest.force": 50.0, "tank.size": 2.0,
+            "force.topic": "pushed", "guide.free": ["tx", "ty"]}, without=("reference_timeout", "wrench_timeout"),
+            valid=(*(("stiffness.translation", [k] * 3) for k in (0.0, 2000.0, 1e5)), ("damping_ratio", 0.0),
+                   ("stiffness.rotation", [500.0] * 3), ("stiffness.frame", "target"), ("law", "joint"),
+                   ("damping_ratio", 5.0), ("friction.compensation", 0.0), ("friction.compensation", 0.8),
+                   ("posture.bandwidth", 50.0), ("largest.force", 1e5), ("tank.size", 0.0), ("gains.kd", [0.0]),
+                   ("guide.free", ["rx", "ry", "rz"]), ("gains.kp", [200.0])))
     file = ROOT / "config" / "sea_example.actuation.yaml"
     actuation = rbd.load_actuation(file, rbd.load_urdf(rbd.sample_path("two_link")))
     names = actuation.motor_names
@@ -112,7 +127,7 @@ def make(name: str) -> Target:
                ("motor_effort_limits.rate", [300.0])))
 
 
-NAMES = ("feedforward", "flatness", "elastic")
+NAMES = ("feedforward", "flatness", "cartesian", "elastic")
 
 
 class Process:
@@ -121,7 +136,8 @@ class Process:
     def __init__(self, target: Target, folder: Path) -> None:
         node = f"/{target.executable}"
         inputs = ["/joint_states", "/motor_states",
-                  *(f"{node}/{topic}" for topic in ("reference", "joint_trajectory", "external_wrenches"))]
+                  *(f"{node}/{topic}" for topic in ("reference", "joint_trajectory", "external_wrenches",
+                                                    *CARTESIAN.values())), "/pushed"]
         outputs = [*(f"{node}/{topic}" for topic in ("effort", "effort_commands", "motor_reference", "motor_effort",
                                                      "motor_commands")),
                    "/effort_controller/commands", "/joint_trajectory_controller/joint_trajectory"]

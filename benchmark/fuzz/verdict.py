@@ -103,6 +103,16 @@ def of_wrenches(message: Any, bodies: Collection[str]) -> Verdict:
     return _verdict(found)
 
 
+def of_cartesian(message: Any) -> Verdict:
+    """Of a pose, twist, wrench or trajectory of the controlled link: what else is refused depends on the node's state.
+    """
+    parts = [getattr(message, name, None) for name in ("pose", "twist", "wrench")]
+    numbers = [getattr(getattr(part, field), axis) for part in parts if part is not None
+               for field in ("position", "orientation", "linear", "angular", "force", "torque") if hasattr(part, field)
+               for axis in "xyz"]
+    return NOTHING if all(map(math.isfinite, numbers)) else _verdict({"non_finite"})
+
+
 class Ledger:
     """Comparison of delivered messages, by verdict, with the node's counts of rejections by kind."""
 

@@ -35,8 +35,8 @@ class Retraced(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd retrace`."""
-    parser.add_argument("taught", type=Path, metavar="TAUGHT", help="file of node cartesian's service ~/teach")
     add_robot(parser)
+    parser.add_argument("taught", type=Path, metavar="TAUGHT", help="file of node cartesian's service ~/teach")
     parser.add_argument("--tolerance", type=float, default=0.01, metavar="RAD",
                         help="largest deviation of a joint from the taught path, rad or m (default: %(default)g)")
     parser.add_argument("--velocity-scaling", type=float, default=0.5, metavar="SHARE",

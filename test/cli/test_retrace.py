@@ -41,7 +41,7 @@ def encrypted(path):
 
 def retraced(path, *arguments):
     output = path.parent / "motion.yaml"
-    assert main(["retrace", str(path), "two_link", "-o", str(output), *arguments]) == 0
+    assert main(["retrace", "two_link", str(path), "-o", str(output), *arguments]) == 0
     points = yaml.safe_load(output.read_text())["points"]
     return {name: np.array([point[name] for point in points])
             for name in ("positions", "velocities", "accelerations", "effort")}
@@ -83,7 +83,7 @@ def test_backward_and_names_in_another_order(tmp_path):
     (lambda path: np.savez(path, joints=np.array(MODEL.joint_names, dtype=object), positions=WAY), "cannot read")])
 def test_other_files(tmp_path, capsys, make, word):
     make(tmp_path / "taught.npz")
-    assert main(["retrace", str(tmp_path / "taught.npz"), "two_link", "-o", str(tmp_path / "motion.yaml")]) == 1
+    assert main(["retrace", "two_link", str(tmp_path / "taught.npz"), "-o", str(tmp_path / "motion.yaml")]) == 1
     assert word in capsys.readouterr().err
 
 
@@ -91,6 +91,6 @@ def test_other_files(tmp_path, capsys, make, word):
                                        ["-o", "m.yaml", "--tolerance", "0"]])
 def test_other_arguments(tmp_path, capsys, arguments, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["retrace", written(tmp_path / "taught.npz"), "two_link", *arguments]) == 1
+    assert main(["retrace", "two_link", written(tmp_path / "taught.npz"), *arguments]) == 1
     said = capsys.readouterr().err
     assert "expected" in said or "positive" in said

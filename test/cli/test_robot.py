@@ -18,7 +18,7 @@ from rbd_ros.cli.files.robot import description_of, load_robot
 
 ROOT = Path(__file__).parents[2]
 MORE = {"plan": ["--to", "1", "--from", "0"], "identify": ["recording.csv"], "float": ["recording.csv"],
-        "compile": ["--functions", "mass_matrix"]}
+        "retrace": ["taught.npz", "-o", "motion.yaml"], "compile": ["--functions", "mass_matrix"]}
 NAMED = sorted(set(COMMANDS) - {"secure"})    # that one is for a node
 XACRO = """<robot name="arm" xmlns:xacro="http://ros.org/wiki/xacro"><xacro:arg name="mass" default="1"/>
 <link name="base"/><joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/></joint>

@@ -121,7 +121,7 @@ def test_an_arm_is_guided_and_what_was_taught_becomes_a_trajectory(start_node, p
     assert answer.success and str(taught) in answer.message and ask("guide", False).success
     assert process.end() == 0 and "Traceback" not in process.output()
 
-    assert main(["retrace", str(taught), str(arm), "-o", str(motion)]) == 0
+    assert main(["retrace", str(arm), str(taught), "-o", str(motion)]) == 0
     points = yaml.safe_load(motion.read_text())["points"]
     np.testing.assert_allclose(points[0]["positions"], Q, atol=0.01)
     np.testing.assert_allclose(points[-1]["positions"], way[-1], atol=0.01)

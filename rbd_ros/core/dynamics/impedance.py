@@ -160,14 +160,14 @@ def link_bias(B, q, v, zero, link, W):
 
 @routine
 def coriolis(B, q, v, led, zero, scratch, W, tau):
-    """`tau += C(q, v) led`, by polarising the bias, which is quadratic in the velocity."""
+    """`tau += C(q, v) led`, by polarising the bias, which is quadratic in the velocity but for gravity."""
     n = size_v(B)
-    for k in range(4):    # of v + led, v, led, 0
+    for sign in (1.0, -1.0):
         for i in range(n):
-            scratch[0, i] = (v[i] if k < 2 else 0.0) + (led[i] if k in (0, 2) else 0.0)
+            scratch[0, i] = v[i] + sign * led[i]
         inverse.inverse_dynamics_recursion(B, q, 0, scratch[0], zero, 0, W[:0], 0, W, scratch[1])
         for i in range(n):
-            tau[i] += (0.5 if k in (0, 3) else -0.5) * scratch[1, i]
+            tau[i] += 0.25 * sign * scratch[1, i]
 
 
 @routine

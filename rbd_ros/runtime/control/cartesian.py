@@ -59,11 +59,11 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def __init__(self, model: RobotModel, settings: CartesianSettings) -> None:
         super().__init__(model, settings)
-        self._turns, self._fastest = Turns(model), velocity_limits(model)
+        self._turns, self._fastest = Turns(model), velocity_limits(model).tolist()
         self._filter: PoseFilter | None = None
         self._posture, self._settling = self._zero, 0
         self._held, self._held_ns, self._held_bandwidth = np.zeros((2, model.nv)), 0, 1.0    # as it began
-        self._speeds = self._zero    # of the last state, as shares of the limits
+        self._speeds: list[float] = []    # of the last state, as shares of the limits
         self._aim: Aim | None = None
         self._before: Aim | None = None     # of the cycle before
         self._time_ns, self._elapsed = 0, 0.0    # of the last state, and s before it
@@ -366,7 +366,8 @@ class CartesianController(TorqueController[CartesianLaws]):
     def prepare(self, now: float) -> None:
         state, settings = self.state, self.settings
         self._before, elapsed = self._aim, 1e-9 * (state.time_ns - self._time_ns)
-        self._time_ns, self._elapsed, self._speeds = state.time_ns, elapsed, np.abs(state.v) / self._fastest
+        self._time_ns, self._elapsed = state.time_ns, elapsed
+        self._speeds = [abs(v) / most for v, most in zip(state.v.tolist(), self._fastest, strict=True)]
         if elapsed > 0.0:
             self._tank.add(self._gained * min(elapsed, LONGEST))
         if (self._filter is None or self.safety.mode not in MODES or self.loop.slow
@@ -403,7 +404,7 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._aim = self._aim._replace(applied=applied)
         if (guide := self._guide) is not None:
             twist = jacobian(self.model, state.q, settings.body, "aligned") @ state.v
-            over = max((float(self._speeds.max()) - EASY) / (1.0 - EASY), 0.0,
+            over = max((max(self._speeds) - EASY) / (1.0 - EASY), 0.0,
                        float(np.linalg.norm(twist[3:])) / settings.speed - 1.0,
                        float(np.linalg.norm(twist[:3])) / settings.angular_speed - 1.0)
             if not guide.on or guide.held or settings.dither <= 0.0:
@@ -467,15 +468,14 @@ class CartesianController(TorqueController[CartesianLaws]):
     def _pace(self, target: PoseFilter) -> float:
         """Share of its pace at which the target goes on: less near velocity limits, and away from a link left behind.
         """
-        speed = float(self._speeds.max())
         slack = self.safety.laws.newest.law.slack(self.state.q, target.target, target.goal, LEASH, TURN)
-        return min(max(min((1.0 - speed) / (1.0 - EASY), slack), 0.0), 1.0)
+        return min(max(min((1.0 - max(self._speeds)) / (1.0 - EASY), slack), 0.0), 1.0)
 
     def command(self, now: float, laws: CartesianLaws) -> Command | NoCommand:
         if self._aim is None:
             return NOTHING
-        j = int(self._speeds.argmax())
-        if self._speeds[j] > FAST and self.safety.mode != "ramp_out":
+        if (fastest := max(self._speeds)) > FAST and self.safety.mode != "ramp_out":
+            j = self._speeds.index(fastest)
             problem = (f"joint '{self.model.velocity_names[j]}' moves at {self.state.v[j]:.3g}, faster than its limit "
                        f"{self._fastest[j]:.3g} (rad/s or m/s)")
             self._drop(problem)
@@ -500,7 +500,6 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._tank.release(fade.new, {**old, fade.new: fade.share * feedback},
                            lambda laws: laws.impedance(state.q, state.v, aim, self.loop),
                            max(self._elapsed, 0.0) / ramp if ramp > 0.0 else 1.0)
-
 
     def again(self, laws: CartesianLaws) -> tuple[Array, ...] | None:
         if self._before is None:

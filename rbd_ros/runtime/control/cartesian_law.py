@@ -1,7 +1,7 @@
 """Cartesian impedance of one link as a law of a controller: `core.dynamics.impedance` with its settings."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class CartesianLaw:
                                 settings.damping_ratio, settings.force, settings.moment, settings.posture_damping,
                                 1.0 / (HEAVIEST * model.total_mass), settings.walls_force, settings.forces.contact)
         self._stiffness = self._numbers[:6].copy()
+        self._free: Any = None    # of the stiffness in use
         self._lightest = lightest(model, settings.body) if len(settings.walls) else 0.0
         self.walls, self.share = settings.walls.copy(), 1.0
         self._joints = np.zeros((JOINTS, n))
@@ -79,13 +80,15 @@ class CartesianLaw:
         the root link about the link's origin; free (6,): share, from 0 to 1, of the stiffness that is gone, translation
         first; drag: least rate of damping, 1/s. Raises `RbdError`.
         """
-        self._numbers[:6] = self._stiffness * (1.0 - free)
+        if free is not self._free:
+            self._numbers[:6], self._free = self._stiffness * (1.0 - free), free
         self._numbers[DRAG] = drag
         self._numbers[RATE] = limit = STABLE * rate if rate > 0.0 else np.inf
         stiffness = self.settings.walls_stiffness
         self._numbers[WALL_STIFFNESS] = min(stiffness, (0.5 * limit) ** 2 * self._lightest) if stiffness > 0.0 else 0.0
         self._numbers[SHARE] = self.share
-        self._joints[0] = self.settings.posture_bandwidth**2 * self.model.difference(q, posture)
+        np.subtract(posture, q, out=self._joints[0])    # joints of one coordinate each, on the same turn
+        self._joints[0] *= self.settings.posture_bandwidth**2
         tau = np.empty(self.model.nv)
         if not impedance_entry.call(self.model._block, q, v, self._link, target,
                                     self._nothing if applied is None else applied, self._numbers,
