@@ -215,8 +215,8 @@ class Storm:
         cycles, efforts = int(peer.diagnostics["cycles"]), peer.outputs.efforts - self._efforts
         if cycles > efforts:
             peer.offend(f"{cycles} cycles, but {efforts} efforts")
-        numbers = {key: int(value) for key, value in peer.diagnostics.items()
-                   if value.isdigit() and not key.endswith(("_us", "_hz"))}
+        numbers = {key: int(value) for key, value in peer.diagnostics.items() if value.isdigit() and not key.endswith(
+            ("_us", "_hz", "hidden_directions", "bounded_damping"))}
         for key, value in numbers.items():
             if value < self._before.get(key, 0):
                 peer.offend(f"counter {key} went back from {self._before[key]} to {value}")
