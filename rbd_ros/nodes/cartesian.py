@@ -113,7 +113,7 @@ class CartesianNode(TorqueNode):
                 names = self.controller.model.joint_names
             response.success, response.message = True, "recording"
             if not request.data:
-                positions = () if taught is None else taught.positions    # of minutes, takes milliseconds
+                positions = () if taught is None else taught.positions    # outside the lock: it takes milliseconds
                 if len(positions) < 2:
                     raise RbdError("nothing was taught: call ~/guide, then ~/teach with true, and move the arm")
                 response.message = self._written(names, positions)

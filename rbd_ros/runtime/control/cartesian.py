@@ -90,7 +90,7 @@ class CartesianController(TorqueController[CartesianLaws]):
             if joint:
                 self._count_dropped("law joint")
                 if self._guide is not None:
-                    self.guide(0.0, False)    # softly: the law of before acts until it has faded
+                    self._guide.on = False    # softly: the law of before acts until it has faded
                     self.notice("hand guiding ended: law joint")
                 else:
                     self._stop_target()

@@ -6,25 +6,22 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import RbdError, unknown_name
+from ...core.errors import RbdError
 from ...core.lie import so3
 
 Array = NDArray[np.float64]
-AXES = ("tx", "ty", "tz", "rx", "ry", "rz")    # of YAML's words, y is a truth value
+AXES = ("tx", "ty", "tz", "rx", "ry", "rz")    # not x, y, z: YAML reads y as true
 FADE = 0.3               # s in which stiffness goes and comes
 SLOW = (0.01, 0.05)      # m/s, rad/s: slower motion, by no hand or a very calm one, is drift
 PATIENCE = 2.0           # s of it
-MOVED = (3e-3, 1.5e-2)   # m, rad, that it covers at least, so that an arm at rest stays free
+MOVED = (3e-3, 1.5e-2)   # m, rad: least displacement of a drift; with less the link rests, and stays free
 LEVER = 0.1              # m: a moment frees a link that is held as a force at this lever does
 SPACING = 0.01           # s between recorded positions
 LONGEST = 600.0          # s of a recording
 
 
 def free_axes(names: Sequence[str]) -> Array:
-    """(6,) with 1 for the named axes, translation first. Raises `RbdError`."""
-    for name in names:
-        if name not in AXES:
-            raise unknown_name("axis in parameter 'guide.free':", name, AXES)
+    """(6,) with 1 for these of `AXES`. Raises `RbdError` without any."""
     if not names:
         raise RbdError(f"parameter 'guide.free' is empty, expected some of {', '.join(AXES)}")
     return np.array([name in names for name in AXES], dtype=np.float64)
