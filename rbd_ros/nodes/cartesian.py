@@ -44,13 +44,14 @@ from ..runtime.control.cartesian_settings import CARTESIAN_TABLE, CartesianSetti
 from ..runtime.control.loop_rate import Transit
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.pose_points import PosePoint
+from ..runtime.steady.steady_cartesian import CartesianCycle
 from .base.answering import answered
 from .base.conversions import numbers_of, pose_trajectory, reading
 from .base.model_node import BEST_EFFORT, RELIABLE
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE, TorqueNode
 from .loop.joint_state_inputs import Shortcut
-from .loop.steady_answers import QuickAnswers
+from .loop.steady_answers import InTurn, QuickAnswers, SteadyAnswers
 from .outputs.output import Output
 from .outputs.target_pose import TargetOutput
 
@@ -71,7 +72,9 @@ class CartesianNode(TorqueNode):
         return CartesianController(model, settings)
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
-        return QuickAnswers(self, transit) if COMPILED else None
+        if not COMPILED:
+            return None
+        return InTurn(SteadyAnswers(self, CartesianCycle(self.controller, transit)), QuickAnswers(self, transit))
 
     def late_outputs(self, settings: TorqueSettings) -> list[Output]:
         return [TargetOutput(self, settings.model.body_names[0], lambda: self.controller.target)]

@@ -3,111 +3,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.cartesian_rig import GAINS, LIMITS, MODEL, NAMES, START, STEP, TIP, UNTURNED, Rig
 
 import rbd_ros as rbd
 from rbd_ros.core.lie import so3
-from rbd_ros.core.motion.velocity_limits import velocity_limits
 from rbd_ros.core.dynamics.impedance import RATE
 from rbd_ros.runtime.control.cartesian import FAST, Aim, CartesianController
 from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
-from rbd_ros.runtime.damping_gains import STABLE, largest_damping, sampled_inertia
+from rbd_ros.runtime.damping_gains import STABLE
 from rbd_ros.runtime.inputs.pose_points import PosePoint
-from rbd_ros.runtime.safety import Command
-
-MODEL = rbd.sample("iiwa")
-NAMES, TIP = MODEL.joint_names, MODEL.body_names[-1]
-START = np.array([0.2, 0.5, -0.3, -1.2, 0.2, 0.8, 0.1])
-STEP = 2e-3
-INERTIA = np.diag(rbd.mass_matrix(MODEL, START))
-GAINS = {"gains.kp": (100.0 * INERTIA).tolist(), "target.farthest": 3.0,
-         "gains.kd": np.minimum(14.0 * INERTIA, 0.5 * largest_damping(sampled_inertia(MODEL), 1.0 / STEP)).tolist()}
-LIMITS = velocity_limits(MODEL)
-UNTURNED = (0.0, 0.0, 0.0, 1.0)
-
-
-class Rig:
-    """Controller and plant, at 500 Hz; masses and friction of the plant may be others than the model's."""
-
-    def __init__(self, masses=1.0, friction=0.0, seed=0, **values):
-        self.controller = CartesianController(MODEL, CartesianSettings.from_values({**GAINS, **values}, MODEL))
-        self.controller.activate(0.0)
-        truth = MODEL.with_scaled_masses(masses).with_(friction=np.full(7, friction), damping=np.full(7, friction))
-        self.plant = rbd.Simulator(truth, step=STEP, q=START)
-        self.now, self.effort, self.rng = 1.0, np.zeros(7), np.random.default_rng(seed)
-        self.fastest, self.modes, self.asked = 0.0, [], []
-
-    def run(self, seconds, force=None, lost=False, stalled=False, lie=None):
-        """force (3,): N on the tip, axes of the world; lost: no joint states; stalled: the controller stands still, and
-        its last effort acts; lie: positions sent in place of true.
-        """
-        for _ in range(round(seconds / STEP)):
-            self.now += STEP
-            q, v = self.plant.q, self.plant.v + 1e-3 * self.rng.normal(size=7)
-            answer = None if stalled else self.controller.watchdog(self.now) if lost else self.controller.on_state(
-                self.now, round(1e9 * self.now), NAMES, q if lie is None else lie, v)
-            if isinstance(answer, Command):
-                self.effort = answer.effort
-            wrench = None
-            if force is not None:
-                R = rbd.forward_kinematics(MODEL, self.plant.q)[-1, :3, :3]
-                wrench = {TIP: np.concatenate([np.zeros(3), R.T @ force])}
-            self.plant.step(self.effort, external_wrenches=wrench)
-            self.fastest = max(self.fastest, float(np.max(np.abs(self.plant.v) / LIMITS)))
-            self.modes.append(self.controller.safety.mode)
-            self.asked.append(self.effort)
-        return self
-
-    @property
-    def pose(self):
-        return rbd.forward_kinematics(MODEL, self.plant.q)[-1]
-
-    def blocked(self, seconds):
-        """A link that cannot move; returns the efforts."""
-        q, first = self.plant.q.copy(), len(self.asked)
-        for _ in range(round(seconds / STEP)):
-            self.now += STEP
-            self.asked.append(self.controller.on_state(self.now, round(1e9 * self.now), NAMES, q, np.zeros(7)).effort)
-        return np.array(self.asked[first:])
-
-    def goal(self, move, turn=(0.0, 0.0, 0.0), frame=""):
-        T = self.pose
-        return self.controller.on_goal(self.now, frame, T[:3, 3] + move, so3.to_quaternion(
-            so3.exp(np.array(turn)) @ T[:3, :3]))
-
-    def follow(self, points, stamp_ns=0, frame="", names=(TIP,)):
-        return self.controller.on_trajectory(self.now, stamp_ns, frame, list(names), points)
-
-    def circle(self, radius=0.06, period=3.0, turn=0.2, count=60, begin=0.0):
-        """Points of a circle in the plane of y and z that the target begins and ends at rest, turning about z."""
-        R, p = self.controller._filter.target[:9].reshape(3, 3), self.controller._filter.target[9:12]
-        points = []
-        for s in np.arange(1, count + 1) / count:
-            phi = 2.0 * np.pi * s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
-            points.append(PosePoint(begin + period * s, [[
-                *p + radius * np.array([0.0, np.sin(phi), 1.0 - np.cos(phi)]),
-                *so3.to_quaternion(so3.exp(np.array([0.0, 0.0, turn * np.sin(phi)])) @ R)]]))
-        return points
-
-    def drives(self, seconds, linear, angular=(0.0, 0.0, 0.0), frame="", period=0.02, jitter=0.0):
-        """A stream of twists; returns the targets, before and after each message."""
-        targets = []
-        for _ in range(round(seconds / period)):
-            assert self.controller.on_twist(self.now, frame, linear, angular)
-            for _ in range(max(round(period * (1.0 + jitter * self.rng.uniform(-1.0, 1.0)) / STEP), 1)):
-                self.run(STEP)
-                targets.append(self.controller._aim.target)
-        return np.array(targets)
-
-    def change(self, **values):
-        self.controller.apply(CartesianSettings.from_values({**GAINS, **values}, MODEL))
-        return self
-
-    def creeps(self):
-        return float(np.abs(self.plant.v).max()) < 0.15
-
-    def rests(self):
-        return float(np.abs(self.plant.v).max()) < 0.02
-
 
 def test_it_holds_goes_to_the_goal_and_stays():
     rig = Rig().run(0.8)
@@ -269,7 +173,7 @@ def test_wrong_parameters(values, words):
 
 def test_an_axis_that_is_let_go_does_not_hold_the_target():
     rig = Rig(**{"stiffness.translation": [0.0, 300.0, 300.0], "stiffness.rotation": [0.0, 20.0, 20.0]}).run(0.8)
-    target, (x, y, z) = rig.controller._filter, rig.pose[:3, 3]
+    target, (x, y, z) = rig.controller.filter, rig.pose[:3, 3]
     target.aim(so3.exp(np.array([1.0, 0.0, 0.0])) @ rig.pose[:3, :3], np.array([x + 0.4, y, z]))
     rig.blocked(3.0)
     target.aim(target.goal[:9].reshape(3, 3), np.array([x + 0.41, y + 0.1, z]))
@@ -285,8 +189,8 @@ def test_a_lower_bandwidth_waits_for_the_target_to_rest():
     rig.controller.apply(CartesianSettings.from_values({**GAINS, "target.bandwidth": 0.2}, MODEL))
     for _ in range(40):
         rig.run(0.1)
-        most = max(most, rig.controller._filter.target[10] - y)
-    assert 0.299 < most < 0.301 and rig.controller._filter.bandwidth == 0.2
+        most = max(most, rig.controller.filter.target[10] - y)
+    assert 0.299 < most < 0.301 and rig.controller.filter.bandwidth == 0.2
 
 
 def test_the_robots_own_coriolis_effort_is_subtracted():
@@ -539,7 +443,7 @@ def test_what_replaces_a_trajectory_makes_no_step():
     assert np.abs(np.diff(rows[:, 9:12], axis=0) - STEP * rows[1:, 15:18]).max() < 1e-4
     assert np.abs(np.diff(rows[:, 12:18], axis=0) - STEP * rows[1:, 18:]).max() < 0.02
     go_on(1.0)
-    assert rig.controller._filter.rests
+    assert rig.controller.filter.rests
 
 
 def test_a_trajectory_waits_for_a_link_that_is_held_up_and_goes_on():
@@ -548,7 +452,7 @@ def test_a_trajectory_waits_for_a_link_that_is_held_up_and_goes_on():
     assert rig.follow(rig.circle(0.15, 8.0))
     efforts = rig.blocked(3.0)
     assert rig.controller.report()["position_error_mm"] < 160.0 and np.abs(np.diff(efforts, axis=0)).max() < 1.0
-    assert not rig.controller._filter.waits
+    assert not rig.controller.filter.waits
     rig.run(12.0)
     np.testing.assert_allclose(rig.pose[:3], first[:3], atol=2e-3)
     assert rig.fastest < 1.3 and rig.controller.report()["goals_dropped"] == 0
@@ -571,7 +475,7 @@ def test_a_stop_lost_states_and_a_cancel_drop_a_trajectory(how):
     rig.run(1.0)
     here = rig.pose[:3, 3]
     rig.run(4.0)
-    assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.03 and rig.controller._filter.waits
+    assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.03 and rig.controller.filter.waits
 
 
 def test_a_trajectory_in_time_of_the_stamps():

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_cartesian import GAINS, MODEL, STEP, TIP, Rig
+from support.cartesian_rig import GAINS, MODEL, STEP, TIP, Rig
 
 import rbd_ros as rbd
 from rbd_ros.runtime.control.cartesian_settings import CartesianSettings

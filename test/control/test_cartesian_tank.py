@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_cartesian import GAINS, MODEL, NAMES, START, TIP, Rig
+from support.cartesian_rig import GAINS, MODEL, NAMES, START, TIP, Rig
 
 import rbd_ros as rbd
 from rbd_ros.runtime.control.cartesian import CartesianController
@@ -43,13 +43,13 @@ class Budget:
 
     @property
     def springs(self):
-        weights = self.controller._tank.weights
+        weights = self.controller.tank.weights
         return sum(weight * laws.law.seen.energy for laws, weight in weights.items())
 
     @property
     def total(self):
         q, v = self.plant.q, self.plant.v
-        return 0.5 * v @ rbd.mass_matrix(MODEL, q) @ v + self.springs + self.controller._tank.level
+        return 0.5 * v @ rbd.mass_matrix(MODEL, q) @ v + self.springs + self.controller.tank.level
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 8))])
@@ -111,4 +111,4 @@ def test_a_setpoint_of_force_gives_no_more_than_the_tank():
     assert arm.controller.on_target_wrench(arm.now, "", (0.0, 0.0, 0.0, 2.0, 15.0, 0.0))
     totals = np.concatenate([arm.run(0.7), arm.run(0.5, push=np.array([5.0, -20.0, 0.0])), arm.run(1.0)])
     assert np.max(totals - np.minimum.accumulate(totals)) < 0.01
-    assert arm.controller._tank.level < 0.3
+    assert arm.controller.tank.level < 0.3

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_cartesian import GAINS, MODEL, STEP, Rig
+from support.cartesian_rig import GAINS, MODEL, STEP, Rig
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.walls import RECESS

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_cartesian import GAINS, MODEL, START, STEP, Rig
+from support.cartesian_rig import GAINS, MODEL, START, STEP, Rig
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.friction import Friction
@@ -292,17 +292,17 @@ def test_a_random_walk_with_hands_never_runs_away(seed):
     damping=0.5, coulomb=2.0, asymmetry=0.6, viscous_asymmetry=0.1)])
 def test_compensation_takes_less_power_than_friction_gives(law):
     rng = np.random.default_rng(0)
-    made = FrictionCompensation(law, 0.8)
+    made = FrictionCompensation(law, 0.8, 3)
     for _ in range(3000):
         v = rng.choice([-1.0, 1.0], 3) * 10.0 ** rng.uniform(-5.0, 0.5, 3)
         asked, carried = 10.0 ** rng.uniform(-2.0, 2.0) * rng.normal(size=3), 20.0 * rng.normal(size=3)
-        tau = made.effort(v, asked, carried, rng.uniform(-1.0, 1.0))
+        tau = made.effort(v, asked, carried, rng.uniform(-1.0, 1.0, 3))
         fast = np.abs(v) > 5.0 * law.smoothing    # where the smoothed law has all of Coulomb friction
         assert np.all(np.abs(tau[fast]) <= 0.8001 * np.abs(law.effort(v, carried)[fast]))
         full = np.maximum(np.abs(v), 3.0 * law.smoothing)
         assert np.all(np.abs(tau) <= 0.8 / np.tanh(3.0) * np.maximum(
             law.effort(full, carried), -law.effort(-full, carried)))
-    assert not FrictionCompensation(law, 0.0).effort(v, asked, carried, 1.0).any()
+    assert not FrictionCompensation(law, 0.0, 3).effort(v, asked, carried, np.ones(3)).any()
 
 
 def test_the_link_is_braked_beyond_the_speed_of_targets():

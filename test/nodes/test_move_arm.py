@@ -54,8 +54,8 @@ def test_a_stop_is_named(arm):
     with Peer() as peer:
         button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", RELIABLE)
         peer.spin_until(button.get_subscription_count, "subscription to the stop")
-        button.publish(Bool(data=True))
-        peer.spin_until(lambda: peer.diagnostics.get("mode") == "stopped", "stop")
+        peer.spin_until(lambda: peer.diagnostics.get("mode") == "stopped", "stop",
+                        lambda: button.publish(Bool(data=True)))
         result = move("joint_1=0.1")
         assert result.returncode == 1 and "stopped: call ~/reset" in result.stderr, result.stderr
         button.publish(Bool(data=False))

@@ -218,8 +218,8 @@ def test_it_stops_itself_until_a_reset(start):
         robot.ready()
         commands = robot.node.create_publisher(Float64MultiArray, "arm/commands", 10)
         robot.spin_until(commands.get_subscription_count, "input of the controller")
-        commands.publish(Float64MultiArray(data=[5.0, 0.0]))
-        robot.spin_until(lambda: robot.count("commands") == 1, "command")
+        robot.spin_until(lambda: robot.count("commands"), "command",    # the first ones may be lost
+                         lambda: commands.publish(Float64MultiArray(data=[5.0, 0.0])))
         assert not any(robot.step(100).velocity)
         robot.spin_until(lambda: robot.diagnostics["mode"] == "stopped", "the stop")
         assert robot.diagnostics["reflexes"] == "1" and "at most 100 N m/s is allowed" in robot.status

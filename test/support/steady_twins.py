@@ -7,10 +7,13 @@ import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
+from rbd_ros.runtime.control.cartesian import CartesianController
+from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
 from rbd_ros.runtime.control.elastic_controller import ElasticController
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
-from rbd_ros.runtime.control.feedforward import FeedforwardController
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.loop_rate import Transit
+from rbd_ros.runtime.steady.steady_cartesian import CartesianCycle
 from rbd_ros.runtime.steady.steady_flatness import FlatnessCycle
 from rbd_ros.runtime.steady.steady_tracking import TrackingCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
@@ -19,6 +22,9 @@ from rbd_ros.runtime.inputs.references import Point
 from .twins import Twins, alike
 
 S = 1_000_000_000
+KINDS = ((ElasticSettings, True, ElasticController, FlatnessCycle),
+         (CartesianSettings, False, CartesianController, CartesianCycle),
+         (FeedforwardSettings, False, FeedforwardController, TrackingCycle))    # settings, whether elastic, …
 
 
 def fingerprint(controller, transit):
@@ -35,8 +41,15 @@ def fingerprint(controller, transit):
         "safety": [safety.mode, safety.modes.weight, safety.time, safety._fresh_at, safety.clipped, safety._faded,
                    safety._stopping, safety._down, safety.laws.share, safety.settled],
         "channels": [[each.output, each.held, each.saturated] for each in safety.channels],
-        "controller": [controller._problem, controller.loop.time_ns, controller._restarts, controller._clocks],
-        "reference": [controller.reference.stale, controller.reference._resting]}
+        "controller": [controller._problem, controller.loop.time_ns, controller._restarts, controller._clocks]}
+    if isinstance(controller, CartesianController):
+        led, law = controller.filter, safety.laws.newest.law
+        found["law"] = [law.known, law.walls, law.share, controller.tank.level, controller.gained, controller._aim,
+                        controller.posture, controller._held, controller._held_ns, controller._settling]
+        if led is not None:
+            found["led"] = [led.state, led.goal, led.target, led.time, led.twist, led._pace.rate, led._pace.slope]
+        return found
+    found["reference"] = [controller.reference.stale, controller.reference._resting]
     if isinstance(controller, ElasticController):
         motors, ramp = controller.motor_state, controller._ramp
         found["motors"] = [motors.motion.copy(), motors.stamp_ns, motors.received, ramp.last, ramp._at, ramp._began,
@@ -52,12 +65,11 @@ class SteadyTwins(Twins):
     """
 
     def __init__(self, settings, rng):
-        elastic = isinstance(settings, ElasticSettings)
-        kind = ElasticController if elastic else FeedforwardController
+        elastic, kind, cycle = next(each for of, *each in KINDS if isinstance(settings, of))
         super().__init__(kind(settings.model, settings), kind(settings.model, settings))
         transits = Transit(), Transit()
         self.__dict__.update(transits=transits, hits=Counter(), rng=rng, elastic=elastic,
-                             cycle=(FlatnessCycle if elastic else TrackingCycle)(self.second, transits[1]))
+                             cycle=cycle(self.second, transits[1]))
         self.__dict__.update({name: JointStateReader(lambda data: deserialize_message(data, JointState))
                               for name in ("reader", "motors")})
 

@@ -183,10 +183,8 @@ def square(x, k):
     return x[k] * x[k] + x[k + 1] * x[k + 1] + x[k + 2] * x[k + 2]
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[::1], "
-             "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
-             "float64[::1], float64[::1])")
-def impedance_entry(B, q, v, link, target, applied, numbers, walls, joints, W, H, rows, small, known, tau):
+@routine
+def impedance(B, q, v, link, target, applied, numbers, walls, joints, W, H, rows, small, known, tau):
     """The effort of one state. target: R_d (9), p_d (3), ν_d (6), ν̇_d (6). applied (12,): a wrench on the link, and its
     setpoint. walls: WALL numbers each. H (2 nv, nv), rows (ROWS, nv), small (SMALL, 6); known (KNOWN): hidden
     directions, |p_d − p|, |log(R_d Rᵀ)|, energy of all springs, directions whose damping is bounded by the rate, energy
@@ -311,6 +309,14 @@ def impedance_entry(B, q, v, link, target, applied, numbers, walls, joints, W, H
         tau[i] += free[i] + follows[i]
     known[OFF], known[TURNED], known[ENERGY] = np.sqrt(dot(e, e)), np.sqrt(dot(s, s)), energy
     return all_finite(tau)
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
+             "float64[::1], float64[::1])")
+def impedance_entry(B, q, v, link, target, applied, numbers, walls, joints, W, H, rows, small, known, tau):
+    """`impedance` of one state."""
+    return impedance(B, q, v, link, target, applied, numbers, walls, joints, W, H, rows, small, known, tau)
 
 
 @routine

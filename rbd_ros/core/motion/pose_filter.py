@@ -25,6 +25,7 @@ NONE = np.zeros(0)
 SUBSTEP = 2e-3    # s
 NEAR = 1e-4       # m, and of axes; at rest per s and s²
 PACING = 0.05     # s, time constant of the pace
+SETTLED = 1e-6    # of the pace, and per s
 AHEAD = 0.1       # s by which the goal leads a target that is moved by a twist or a trajectory
 R, P, W, V, B, A, SIZE = 0, 9, 12, 15, 18, 21, 24    # axes, origin; angular and linear speed; their rates
 
@@ -56,36 +57,48 @@ def timed(state, pace, slope, target):
     return all_finite(target)
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64, int64, float64, float64, float64, float64, "
-             "float64, float64[::1])")
-def pose_filter_entry(state, goal, twist, h, steps, k, speed, angular_speed, pace, slope, target):
+@routine
+def stepped(state, goal, twist, h, k, speed, angular_speed):
+    """One step of `filtered`: without a loop, the same bits for all callers."""
+    Q, p = matrix(state, R), vector(state, P)
+    moved = len(twist) > 0
+    if moved:
+        r, e = rotate_back(Q, vector(twist, 0)), vector(twist, 3)
+    else:
+        x, y, z, w = so3.matrix_to_quaternion(compose((Q[0], Q[3], Q[6], Q[1], Q[4], Q[7], Q[2], Q[5], Q[8]),
+                                                      matrix(goal, 0)))
+        r = scale(k, at_most(so3.quaternion_log(x, y, z, w), 3.0 * angular_speed / k))
+        e = scale(k, at_most(sub(vector(goal, 9), p), 3.0 * speed / k))
+    own = 1.0 if moved else 3.0
+    for part, rate, wanted in ((W, B, r), (V, A, e)):
+        u, a = vector(state, part), vector(state, rate)
+        jerk = scale(k, sub(scale(k, sub(wanted, scale(own, u))), scale(2.0 if moved else 3.0, a)))
+        a = add(a, scale(h, jerk))
+        put(state, rate, a)
+        put(state, part, add(u, scale(h, a)))
+    x, y, z, w = so3.matrix_to_quaternion(compose(Q, so3.exp_map(scale(h, vector(state, W)))))
+    put_matrix(state, R, so3.quaternion_to_matrix(x, y, z, w))
+    put(state, P, add(p, scale(h, vector(state, V))))
+
+
+@routine
+def filtered(state, goal, twist, h, steps, k, speed, angular_speed, pace, slope, target):
     """The state (SIZE,) after some steps of h towards goal (12,): axes, origin; or with a twist (6,), angular first, in
     axes of the root, (0,): none, for which goal becomes one ahead. target (24,): axes, origin, twist and its rate, in
     axes of the root, at this pace. False where the state is not finite.
     """
-    G, g = matrix(goal, 0), vector(goal, 9)
-    moved = len(twist) > 0
     for _ in range(steps):
-        Q, p = matrix(state, R), vector(state, P)
-        if moved:
-            r, e = rotate_back(Q, vector(twist, 0)), vector(twist, 3)
-        else:
-            x, y, z, w = so3.matrix_to_quaternion(compose((Q[0], Q[3], Q[6], Q[1], Q[4], Q[7], Q[2], Q[5], Q[8]), G))
-            r = scale(k, at_most(so3.quaternion_log(x, y, z, w), 3.0 * angular_speed / k))
-            e = scale(k, at_most(sub(g, p), 3.0 * speed / k))
-        own = 1.0 if moved else 3.0
-        for part, rate, wanted in ((W, B, r), (V, A, e)):
-            u, a = vector(state, part), vector(state, rate)
-            jerk = scale(k, sub(scale(k, sub(wanted, scale(own, u))), scale(2.0 if moved else 3.0, a)))
-            a = add(a, scale(h, jerk))
-            put(state, rate, a)
-            put(state, part, add(u, scale(h, a)))
-        x, y, z, w = so3.matrix_to_quaternion(compose(Q, so3.exp_map(scale(h, vector(state, W)))))
-        put_matrix(state, R, so3.quaternion_to_matrix(x, y, z, w))
-        put(state, P, add(p, scale(h, vector(state, V))))
-    if moved:
+        stepped(state, goal, twist, h, k, speed, angular_speed)
+    if len(twist) > 0:
         lead(state, rotate_back(matrix(state, R), vector(twist, 0)), vector(twist, 3), goal)
     return timed(state, pace, slope, target)
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64, int64, float64, float64, float64, float64, "
+             "float64, float64[::1])")
+def pose_filter_entry(state, goal, twist, h, steps, k, speed, angular_speed, pace, slope, target):
+    """`filtered` of one pose."""
+    return filtered(state, goal, twist, h, steps, k, speed, angular_speed, pace, slope, target)
 
 
 class Pace:
@@ -102,6 +115,8 @@ class Pace:
         push, decay = self.slope + k * off, math.exp(-k * dt)
         self.rate = wanted + (off + push * dt) * decay
         self.slope = (push - k * (off + push * dt)) * decay
+        if abs(self.rate - wanted) < SETTLED and abs(self.slope) < SETTLED:
+            self.rate, self.slope = wanted, 0.0
         return self.rate, self.slope
 
 
@@ -111,7 +126,7 @@ class Course(Protocol):
     duration: float
 
     def sample(self, t: float, pace: float, slope: float, state: Array, goal: Array, target: Array) -> None:
-        """State, goal and target, as of `pose_filter_entry`, at time t (s)."""
+        """State, goal and target, as of `filtered`, at time t (s)."""
         ...
 
 
@@ -126,7 +141,8 @@ class PoseFilter:
         self._pace = Pace()
         self.state = np.zeros(SIZE)    # the angular speed and its rate in axes of the pose
         self._twist: Array | None = None
-        self._course: Course | None = None
+        self.course: Course | None = None
+        self.time, self.changes = 0.0, 0    # on the course, s; how often it was led elsewhere
         self.state[:12] = self.goal = np.concatenate([np.ravel(axes), origin])
         if twist is not None:
             self.state[W:V], self.state[V:B] = axes.T @ twist[:3], twist[3:]
@@ -136,7 +152,8 @@ class PoseFilter:
 
     def aim(self, axes: Array, origin: Array) -> None:
         """Go to another goal."""
-        self.goal, self._twist, self._course = np.concatenate([np.ravel(axes), origin]), None, None
+        self.goal, self._twist, self.course = np.concatenate([np.ravel(axes), origin]), None, None
+        self.changes += 1
 
     def place(self, axes: Array, origin: Array, motion: Array) -> None:
         """Be elsewhere, which is the goal, at rest but for the motion (12,) of the target: twist and its rate."""
@@ -146,11 +163,13 @@ class PoseFilter:
 
     def move(self, twist: Array) -> None:
         """Move with a twist (6,), angular first, in axes of the root; as a whole so fast as both speeds allow."""
-        self._twist, self._course = twist, None    # the goal follows
+        self._twist, self.course = twist, None    # the goal follows
+        self.changes += 1
 
     def follow(self, course: Course, t: float = 0.0) -> None:
         """Follow a motion from its time t (s) on, at which it has the present state."""
-        self._twist, self._course, self._time = None, course, t
+        self._twist, self.course, self.time = None, course, t
+        self.changes += 1
 
     def halt(self) -> None:
         """Come to rest without turning back, from the speed at the present pace."""
@@ -163,29 +182,38 @@ class PoseFilter:
     @property
     def waits(self) -> bool:
         """Whether the target has come to the goal."""
-        return self._course is None and bool(np.abs(self.goal - self.state[:12]).max() < NEAR)
+        return self.course is None and bool(np.abs(self.goal - self.state[:12]).max() < NEAR)
 
     @property
     def rests(self) -> bool:
         """Whether the target stands still, at any pace."""
-        return self._course is None and bool(np.abs(self.state[W:]).max() < NEAR)
+        return self.course is None and bool(np.abs(self.state[W:]).max() < NEAR)
+
+    @property
+    def paced(self) -> bool:
+        """Whether its time passes at a pace other than 1."""
+        return self._pace.rate != 1.0 or self._pace.slope != 0.0
+
+    @property
+    def twist(self) -> Array:
+        """The twist (6,) that moves it, slow enough for both speeds; (0,): a goal or a course does."""
+        if self._twist is None:
+            return NONE
+        return self._twist / max(float(np.linalg.norm(self._twist[:3])) / self.angular_speed,
+                                 float(np.linalg.norm(self._twist[3:])) / self.speed, 1.0)
 
     def advance(self, dt: float, pace: float = 1.0) -> Array:
         """The target (24,) after dt (s), in which its time passes at `pace`, smoothed by `Pace`."""
         rate, slope = self._pace.advance(dt, pace)
         target = np.empty(SIZE)
-        if self._course is not None:
-            self._time += rate * dt
-            self._course.sample(self._time, rate, slope, self.state, self.goal, target)
-            if self._time >= self._course.duration:
+        if self.course is not None:
+            self.time += rate * dt
+            self.course.sample(self.time, rate, slope, self.state, self.goal, target)
+            if self.time >= self.course.duration:
                 self.aim(self.state[:P].reshape(3, 3), self.state[P:W])
         else:
-            steps, twist = max(1, round(dt / SUBSTEP)), NONE
-            if self._twist is not None:
-                over = max(float(np.linalg.norm(self._twist[:3])) / self.angular_speed,
-                           float(np.linalg.norm(self._twist[3:])) / self.speed, 1.0)
-                twist = self._twist / over
-            pose_filter_entry.call(self.state, self.goal, twist, rate * dt / steps, steps, self.bandwidth,
+            steps = max(1, round(dt / SUBSTEP))
+            pose_filter_entry.call(self.state, self.goal, self.twist, rate * dt / steps, steps, self.bandwidth,
                                    self.speed, self.angular_speed, rate, slope, target)
         self.target = target
         return target

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled.entry import quick_entry
+from ..compiled.kernel import routine
 from ..errors import RbdError
 from ..lie import so3
 from ..lie.spatial import add, compose, rotate
@@ -55,11 +56,10 @@ class PosePoints(NamedTuple):
         return rest._replace(time=rest.time + delay)
 
 
-@quick_entry("boolean(float64[:, ::1], float64[::1], float64, float64, float64, float64[:, ::1], float64[::1], "
-             "float64[::1], float64[::1])")
-def pose_piece_entry(c, axes, t, pace, slope, rows, state, goal, target):
-    """State, goal and target, as of `pose_filter_entry`, at t (s) of a piece: coefficients (6, 6) of x and origin from
-    these axes (9,). rows (3, 6): workspace.
+@routine
+def piece_at(c, axes, t, pace, slope, rows, state, goal, target):
+    """State, goal and target, as of `pose_filter.filtered`, at t (s) of a piece: coefficients (6, 6) of x and origin
+    from these axes (9,). rows (3, 6): workspace.
     """
     polynomial_rows(c, t, 1.0, rows)
     x, x_dot, x_ddot = vector(rows[0], 0), vector(rows[1], 0), vector(rows[2], 0)
@@ -72,6 +72,13 @@ def pose_piece_entry(c, axes, t, pace, slope, rows, state, goal, target):
     put(state, A, vector(rows[2], 3))
     lead(state, vector(state, W), vector(state, V), goal)
     return timed(state, pace, slope, target)
+
+
+@quick_entry("boolean(float64[:, ::1], float64[::1], float64, float64, float64, float64[:, ::1], float64[::1], "
+             "float64[::1], float64[::1])")
+def pose_piece_entry(c, axes, t, pace, slope, rows, state, goal, target):
+    """`piece_at` of one time."""
+    return piece_at(c, axes, t, pace, slope, rows, state, goal, target)
 
 
 class PoseTrajectory:
@@ -159,8 +166,12 @@ class PoseTrajectory:
                                f"start, it moves at {fastest[i]:.3g} {unit}, at most {most:g} ('{name}')")
 
     def sample(self, t: float, pace: float, slope: float, state: Array, goal: Array, target: Array) -> None:
-        """State, goal and target, as of `pose_filter_entry`, at time t (s)."""
+        """State, goal and target, as of `pose_filter.filtered`, at time t (s)."""
         t = min(t, self.duration)
+        begin, _, c, axes = self.piece(t)
+        pose_piece_entry.call(c, axes, t - begin, pace, slope, self._rows, state, goal, target)
+
+    def piece(self, t: float) -> tuple[float, float, Array, Array]:
+        """The piece at time t (s): where it begins and ends, s; coefficients (6, 6) and axes (9,), as of `piece_at`."""
         i = min(bisect_right(self._knots, t), len(self._pieces)) - 1
-        pose_piece_entry.call(self._pieces[i], self._axes[i].reshape(-1), t - self._knots[i], pace, slope, self._rows,
-                              state, goal, target)
+        return self._knots[i], self._knots[i + 1], self._pieces[i], self._axes[i].reshape(-1)

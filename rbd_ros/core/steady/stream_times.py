@@ -16,7 +16,7 @@ LOOP = ("rate", "max_age", "fraction", "period", "oldest", "longest", "memory", 
         "step", "age", "now", "count", "sum", "alike")
 CYCLES = ("fixed", "period", "last", "mean", "intervals", "pauses")
 _ADVANCE, _STEP, _INTERVAL, _COUNT, _ADVANCES, _OFFSET, _UNTIL, _RATE, _HIGHEST, _BEFORE = range(len(CLOCK))
-(_EXPECTED, _MAX_AGE, _FRACTION, _PERIOD, _OLDEST, _LONGEST, _MEMORY, _PAUSE, SHARE, SLOW, _SINCE, _MEAN_STEP,
+(_EXPECTED, _MAX_AGE, _FRACTION, PERIOD, _OLDEST, _LONGEST, _MEMORY, _PAUSE, SHARE, SLOW, _SINCE, MEAN_STEP,
  _MEAN_AGE, NOW, _STEPS, _SUM, _ALIKE) = range(len(LOOP))
 _FIXED, _CYCLE, _LAST, _MEAN, _INTERVALS, _PAUSES = range(len(CYCLES))
 
@@ -110,7 +110,7 @@ def transit_age(S, o, now_ns, sent_ns, received_ns):
 @exact
 def expect(S, o, period):
     """Set the limits of a loop with this period (s)."""
-    S[o + _PERIOD] = period
+    S[o + PERIOD] = period
     S[o + _OLDEST] = S[o + _MAX_AGE] * period
     S[o + _LONGEST] = period / S[o + _FRACTION] if S[o + _FRACTION] > 0.0 else np.inf
     S[o + _MEMORY] = max(WINDOW, PAUSES * period)
@@ -141,18 +141,18 @@ def judge(S, o, now, step, age, ramp):
         S[o + _STEPS] += 1.0
         S[o + _SUM] += step
         if S[o + _STEPS] == LEARNT:
-            expect(S, o, min(S[o + _PERIOD], S[o + _SUM] / LEARNT))
+            expect(S, o, min(S[o + PERIOD], S[o + _SUM] / LEARNT))
             S[o + _STEPS] = S[o + _SUM] = 0.0
-    if S[o + _PERIOD] == np.inf:
+    if S[o + PERIOD] == np.inf:
         S[o + _ALIKE] = 0.0
         return events
     step = min(step, S[o + _PAUSE])
     weight = 1.0 - np.exp(-step / S[o + _MEMORY])
-    S[o + _MEAN_STEP] += weight * (step / (1.0 + S[o + _ALIKE]) - S[o + _MEAN_STEP])
+    S[o + MEAN_STEP] += weight * (step / (1.0 + S[o + _ALIKE]) - S[o + MEAN_STEP])
     S[o + _ALIKE] = 0.0
     S[o + _MEAN_AGE] += weight * (min(age, 2.0 * S[o + _OLDEST]) - S[o + _MEAN_AGE])
     better = EAGER if S[o + SLOW] > 0.0 else 1.0
-    slow = S[o + _MEAN_AGE] * better > S[o + _OLDEST] or S[o + _MEAN_STEP] * better > S[o + _LONGEST]
+    slow = S[o + _MEAN_AGE] * better > S[o + _OLDEST] or S[o + MEAN_STEP] * better > S[o + _LONGEST]
     if slow and S[o + SLOW] == 0.0:
         events |= BECAME_SLOW
         S[o + _SINCE] = now

@@ -59,9 +59,10 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def __init__(self, model: RobotModel, settings: CartesianSettings) -> None:
         super().__init__(model, settings)
-        self._turns, self._fastest = Turns(model), velocity_limits(model).tolist()
-        self._filter: PoseFilter | None = None
-        self._posture, self._settling = self._zero, 0
+        self.fastest, self._turns = velocity_limits(model), Turns(model)    # rad/s or m/s
+        self._fastest = self.fastest.tolist()
+        self.filter: PoseFilter | None = None
+        self.posture, self._settling = self._zero, 0
         self._held, self._held_ns, self._held_bandwidth = np.zeros((2, model.nv)), 0, 1.0    # as it began
         self._speeds: list[float] = []    # of the last state, as shares of the limits
         self._aim: Aim | None = None
@@ -70,9 +71,9 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._guide: Guide | None = None    # while and after the link is guided, until all stiffness is back
         self._dither: Dither | None = None
         self._taught: Taught | None = None
-        self._tank: EnergyTank[CartesianLaws] = EnergyTank(settings.tank)
+        self.tank: EnergyTank[CartesianLaws] = EnergyTank(settings.tank)
         self._force = ForceControl(settings.forces)
-        self._gained = 0.0                  # W that the tank gains in the last state
+        self.gained = 0.0                  # W that the tank gains in the last state
         self._twist, self._twist_at = np.zeros(6), -np.inf    # the last one, while it acts, and when it came, s
         self._goals = self._twists = self._trajectories = self._wrenches = self._dropped = 0
 
@@ -85,8 +86,8 @@ class CartesianController(TorqueController[CartesianLaws]):
         before = self.safety.laws.newest.law
         super().apply(settings)
         self.safety.laws.newest.law.replace(before)
-        self._tank.size, self._force.settings = settings.tank, settings.forces
-        if self._filter is not None:
+        self.tank.size, self._force.settings = settings.tank, settings.forces
+        if self.filter is not None:
             if joint:
                 self._count_dropped("law joint")
                 if self._guide is not None:
@@ -95,7 +96,7 @@ class CartesianController(TorqueController[CartesianLaws]):
                 else:
                     self._stop_target()
                 self._force.aim(np.zeros(6))
-            self._filter.speed, self._filter.angular_speed = settings.speed, settings.angular_speed
+            self.filter.speed, self.filter.angular_speed = settings.speed, settings.angular_speed
 
     def clear(self) -> None:
         self._drop("joint states are those of another clock, or of a robot that is elsewhere")
@@ -115,12 +116,12 @@ class CartesianController(TorqueController[CartesianLaws]):
         """Forget the target."""
         self._count_dropped(cause)
         self._end_guiding()
-        self._filter = None
+        self.filter = None
         self._twist_at = -np.inf
         self._forget_walls()
-        self._tank.refill()
+        self.tank.refill()
         self._force.clear()
-        self._gained = 0.0
+        self.gained = 0.0
 
     def _forget_walls(self) -> None:
         for laws in (self.safety.laws.old, self.safety.laws.new, self.safety.laws.newest):
@@ -138,7 +139,7 @@ class CartesianController(TorqueController[CartesianLaws]):
             self._taught.on = False    # as the arm may be elsewhere when it is guided again
 
     def _count_dropped(self, cause: str) -> None:
-        if self._filter is not None and not self._filter.waits:
+        if self.filter is not None and not self.filter.waits:
             self._dropped += 1
             self.notice(f"the goal was dropped, and the arm is held; send another one: {cause}")
 
@@ -159,8 +160,8 @@ class CartesianController(TorqueController[CartesianLaws]):
                                           np.array(quaternion, dtype=np.float64))
         except Rejected as error:
             return self.rejections.add(error)
-        assert self._filter is not None
-        self._filter.aim(axes, origin)
+        assert self.filter is not None
+        self.filter.aim(axes, origin)
         self._twist_at = -np.inf
         self._goals += 1
         return TAKEN
@@ -176,7 +177,7 @@ class CartesianController(TorqueController[CartesianLaws]):
                 raise Rejected("implausible", f"twist of {np.abs(twist).max():.3g} m/s or rad/s, at most {FASTEST:g}")
         except Rejected as error:
             return self.rejections.add(error)
-        assert self._filter is not None
+        assert self.filter is not None
         self._twist, self._twist_at = np.concatenate([R @ twist[:3], R @ twist[3:]]), now
         if not twist.any():
             self._stop_target()
@@ -195,8 +196,8 @@ class CartesianController(TorqueController[CartesianLaws]):
                 if stamp_ns and self.state.unstamped:
                     raise Rejected("bad_trajectory", "joint states have no stamps to compare the trajectory's stamp "
                                    "with: send it with stamp 0, to begin at once")
-                assert self._filter is not None
-                state_ns, start, link = self.state.time_ns, self._filter.state.copy(), self.pose
+                assert self.filter is not None
+                state_ns, start, link = self.state.time_ns, self.filter.state.copy(), self.pose
             course = None if not len(points) else self._course(
                 pose_points(names, points, self.settings.body).seen_from(T), start, link,
                 1e-9 * (stamp_ns - state_ns) if stamp_ns else 0.0)
@@ -206,8 +207,8 @@ class CartesianController(TorqueController[CartesianLaws]):
                     self._stop_target()
                 else:
                     passed = 1e-9 * (self.state.time_ns - state_ns)
-                    course.begin(self._filter.state, passed)
-                    self._filter.follow(course, passed)
+                    course.begin(self.filter.state, passed)
+                    self.filter.follow(course, passed)
                     self._twist_at = -np.inf
         except RbdError as error:
             return self.rejections.add(error if isinstance(error, Rejected) else Rejected("bad_trajectory", str(error)))
@@ -239,8 +240,8 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def _stop_target(self) -> None:
         self._twist_at = -np.inf
-        if self._filter is not None:
-            self._filter.halt()
+        if self.filter is not None:
+            self.filter.halt()
 
     def guide(self, now: float, on: bool) -> Verdict:
         """Begin or end hand guiding: axes in `guide.free` lose their stiffness, and get it back, within 0.3 s."""
@@ -255,10 +256,10 @@ class CartesianController(TorqueController[CartesianLaws]):
         if self._guide is not None:
             self._guide.on = True
             return TAKEN
-        assert self._filter is not None
-        settings, target = self.settings, self._filter.target
+        assert self.filter is not None
+        settings, target = self.settings, self.filter.target
         force = float(np.linalg.norm(settings.free[:3] * settings.translation * (target[9:12] - self.pose[:3, 3])))
-        if force > settings.release and self._filter.rests:
+        if force > settings.release and self.filter.rests:
             return self.rejections.add(Rejected("bad_trajectory", f"no hand guiding: the springs carry {force:.3g} N, "
                                                 f"which the hand would have to (at most {settings.release:g}, "
                                                 "'guide.release'): is a load missing in payload.*?"))
@@ -266,7 +267,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._force.aim(np.zeros(6))
         self._guide = Guide(settings.free, settings.frame == "target",
                             np.concatenate([settings.translation, settings.rotation]), settings.release,
-                            self._filter.target[12:])
+                            self.filter.target[12:])
         return TAKEN
 
     def teach(self) -> Verdict:
@@ -292,7 +293,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         except Rejected as error:
             return self.rejections.add(error)
         if values.any() and not self._force.active:
-            self._tank.add(self._tank.size)
+            self.tank.add(self.tank.size)
         self._force.aim(np.concatenate([R @ values[:3], R @ values[3:]]))
         self._wrenches += 1
         return TAKEN
@@ -339,7 +340,7 @@ class CartesianController(TorqueController[CartesianLaws]):
             raise Rejected("bad_trajectory", f"no {what} is accepted under law 'joint' (parameter 'law')")
         if self.safety.latched:
             raise Rejected("bad_trajectory", f"no {what} is accepted during an emergency stop: call ~/reset first")
-        if (self._filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
+        if (self.filter is None or self.safety.mode not in ("ramp_in", "running") or self.loop.slow
                 or self.state.age(now) >= self.state.timeout):
             raise Rejected("bad_trajectory", f"no {what} is accepted while the link is not held, as without fresh "
                            f"joint states (mode '{self.safety.mode}')")
@@ -369,38 +370,38 @@ class CartesianController(TorqueController[CartesianLaws]):
         self._time_ns, self._elapsed = state.time_ns, elapsed
         self._speeds = [abs(v) / most for v, most in zip(state.v.tolist(), self._fastest, strict=True)]
         if elapsed > 0.0:
-            self._tank.add(self._gained * min(elapsed, LONGEST))
-        if (self._filter is None or self.safety.mode not in MODES or self.loop.slow
+            self.tank.add(self.gained * min(elapsed, LONGEST))
+        if (self.filter is None or self.safety.mode not in MODES or self.loop.slow
                 or now - self.safety.time >= settings.safety.state_timeout):
             self._drop("an emergency stop" if self.safety.latched else self.loop.problem if self.loop.slow else
                        "there were no joint states, or no answers to them")
             self._settling = SETTLING
-        elif self._settling > 0 and not self._filter.waits:
+        elif self._settling > 0 and not self.filter.waits:
             self._settling = 0
-        if self._filter is None or self._settling > 0:
+        if self.filter is None or self._settling > 0:
             self._settling -= 1
-            self._filter = self._target_at_link()
+            self.filter = self._target_at_link()
             self._hold(self._zero)
             self._forget_walls()
         elif elapsed > 0.0 and self._guide is not None:
-            self._guided(min(elapsed, LONGEST), self._guide, self._filter)
+            self._guided(min(elapsed, LONGEST), self._guide, self.filter)
         elif elapsed > 0.0:
-            bandwidth = self._filter.bandwidth
-            if settings.bandwidth > bandwidth or (settings.bandwidth < bandwidth and self._filter.rests):
-                self._filter.bandwidth = settings.bandwidth    # a lower one in motion would pass its goal
+            bandwidth = self.filter.bandwidth
+            if settings.bandwidth > bandwidth or (settings.bandwidth < bandwidth and self.filter.rests):
+                self.filter.bandwidth = settings.bandwidth    # a lower one in motion would pass its goal
             if self._twist_at > -np.inf:
-                self._lead(now, self._filter)
-            self._filter.advance(min(elapsed, LONGEST), self._pace(self._filter))
+                self._lead(now, self.filter)
+            self.filter.advance(min(elapsed, LONGEST), self._pace(self.filter))
         if not (of_joints := self._acts("joint")):
             self._hold(state.v)
         if not self._acts("cartesian"):    # it begins where the link is, and as fast, and comes to rest
-            self._filter = self._target_at_link(jacobian(self.model, state.q, settings.body, "aligned") @ state.v)
+            self.filter = self._target_at_link(jacobian(self.model, state.q, settings.body, "aligned") @ state.v)
             self._forget_walls()
-        posture = self._turns.nearest(self._posture, state.q) if self._turns.any else self._posture
-        self._aim = Aim(self._filter.target, posture, self._held_now() if of_joints else self._held)
+        posture = self._turns.nearest(self.posture, state.q) if self._turns.any else self.posture
+        self._aim = Aim(self.filter.target, posture, self._held_now() if of_joints else self._held)
         if self._force.active:
             applied = self._force.advance(now, min(max(elapsed, 0.0), LONGEST), self.safety.mode == "running")
-            applied[:6] *= self._tank.share
+            applied[:6] *= self.tank.share
             self._aim = self._aim._replace(applied=applied)
         if (guide := self._guide) is not None:
             twist = jacobian(self.model, state.q, settings.body, "aligned") @ state.v
@@ -416,6 +417,21 @@ class CartesianController(TorqueController[CartesianLaws]):
                 dither=0.0 if self._dither is None else guide.gone * self._dither.direction(
                     1e-9 * state.time_ns, state.q, self.model))
 
+    @property
+    def led(self) -> bool:
+        """Whether the link is held at a target that goes to a goal, or along a trajectory, at its own pace, and nothing
+        else acts: no hand guiding, no wrench.
+        """
+        return (self.filter is not None and self._guide is None and self._twist_at == -math.inf
+                and not self._force.active and self._settling <= 0)
+
+    def follow_steady(self, posture: Array, gained: float) -> None:
+        """Record a steady cycle, after which `filter` and `tank` are as of the last state. gained: W."""
+        assert self.filter is not None
+        self._hold(self.state.v)
+        self.gained, self._time_ns = gained, self.state.time_ns
+        self._aim = Aim(self.filter.target, posture, self._held)
+
     def _acts(self, law: str) -> bool:
         """Whether this law has an effect; a new one has none before an earlier fade is over."""
         fade = self.safety.laws
@@ -425,8 +441,8 @@ class CartesianController(TorqueController[CartesianLaws]):
         T, q = self.pose, self.state.q
         held, guide.in_target = guide.held, self.safety.laws.new.settings.frame == "target"
         target.place(*guide.advance(dt, T[:3, :3], T[:3, 3], target.target))
-        posture = self._turns.nearest(self._posture, q)
-        self._posture = posture + guide.gone * (q - posture)
+        posture = self._turns.nearest(self.posture, q)
+        self.posture = posture + guide.gone * (q - posture)
         if guide.held != held:
             self.notice("the guided link drifts and is held: an error of the model, of friction or of the payload; "
                         "pull it to guide it again" if guide.held else "the guided link is free again")
@@ -439,7 +455,7 @@ class CartesianController(TorqueController[CartesianLaws]):
 
     def _target_at_link(self, twist: Array | None = None) -> PoseFilter:
         """A target that begins where the link is, and the present posture with it."""
-        T, settings, self._posture = self.pose, self.settings, np.array(self.state.q)
+        T, settings, self.posture = self.pose, self.settings, np.array(self.state.q)
         return PoseFilter(T[:3, :3], T[:3, 3], settings.bandwidth, settings.speed, settings.angular_speed, twist)
 
     def _hold(self, v: Array) -> None:
@@ -483,21 +499,21 @@ class CartesianController(TorqueController[CartesianLaws]):
         if laws is self.safety.laws.new:
             self._release()
         effort = laws.effort(self.state.q, self.state.v, self._aim, self.loop)
-        seen, weight = laws.law.seen, self._tank.weights.get(laws, 0.0) * self.safety.modes.share
-        self._gained += weight * (max(seen.damped - max(seen.applied, 0.0), 0.0) - seen.applied)
+        seen, weight = laws.law.seen, self.tank.weights.get(laws, 0.0) * self.safety.modes.share
+        self.gained += weight * (max(seen.damped - max(seen.applied, 0.0), 0.0) - seen.applied)
         return Command(effort)
 
     def _release(self) -> None:
         """Let the springs of new laws act as the tank affords."""
         fade, state, aim, ramp = self.safety.laws, self.state, self._aim, self.settings.safety.ramp_in
         assert aim is not None
-        self._gained = 0.0
+        self.gained = 0.0
         if fade.new.of_joints:    # its springs are relaxed when it begins
-            self._tank.weights = {}
+            self.tank.weights = {}
             return
         feedback = self.loop.share
         old = {} if fade.old is None or fade.old.of_joints else {fade.old: (1.0 - fade.share) * feedback}
-        self._tank.release(fade.new, {**old, fade.new: fade.share * feedback},
+        self.tank.release(fade.new, {**old, fade.new: fade.share * feedback},
                            lambda laws: laws.impedance(state.q, state.v, aim, self.loop),
                            max(self._elapsed, 0.0) / ramp if ramp > 0.0 else 1.0)
 
@@ -534,6 +550,6 @@ class CartesianController(TorqueController[CartesianLaws]):
             "goals_dropped": self._dropped, "position_error_mm": 1e3 * seen.off,
             "rotation_error_mrad": 1e3 * seen.turned, "hidden_directions": int(seen.hidden),
             "bounded_damping": int(seen.bounded), "wall_depth_mm": 1e3 * seen.depth,
-            "spring_share": self.safety.laws.newest.law.share, "tank_j": self._tank.level,
+            "spring_share": self.safety.laws.newest.law.share, "tank_j": self.tank.level,
             "target_wrenches": self._wrenches, "target_force_n": float(np.linalg.norm(force.setpoint[3:])),
             "measured_force_n": float(np.linalg.norm(force.measured[3:]))}

@@ -14,12 +14,14 @@ from ...core.dynamics.kinematics import jacobian
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.dynamics.walls import RECESS
 from ...core.errors import RbdError
+from ...core.steady import cartesian_cycle as cycle
 from ...core.model.block import node_count
 from ...core.model.robot_model import RobotModel
 from ..damping_gains import SAMPLES, STABLE
 from .cartesian_settings import CartesianSettings
 
 Array = NDArray[np.float64]
+NEAR = 0.4         # of a leash or turn: a target that is less ahead goes on
 HEAVIEST = 2.0     # masses of the robot: where a direction of the link appears heavier, the pose is nearly singular
 
 
@@ -60,7 +62,7 @@ class CartesianLaw:
                             settings.limit_stiffness)
         self._work = np.empty(SIZE * node_count(model._block))
         self._matrices, self._rows, self._small = np.empty((2 * n, n)), np.empty((ROWS, n)), np.empty((SMALL, 6))
-        self._known, self._nothing, self._evaluated = np.zeros(KNOWN), np.zeros(12), False
+        self.known, self._nothing, self._evaluated = np.zeros(KNOWN), np.zeros(12), False
 
     def forget(self) -> None:
         """Walls in front of which the link is not are from now on where it is when the law acts next."""
@@ -84,8 +86,8 @@ class CartesianLaw:
             self._numbers[:6], self._free = self._stiffness * (1.0 - free), free
         self._numbers[DRAG] = drag
         self._numbers[RATE] = limit = STABLE * rate if rate > 0.0 else np.inf
-        stiffness = self.settings.walls_stiffness
-        self._numbers[WALL_STIFFNESS] = min(stiffness, (0.5 * limit) ** 2 * self._lightest) if stiffness > 0.0 else 0.0
+        stiffness, half = self.settings.walls_stiffness, 0.5 * limit
+        self._numbers[WALL_STIFFNESS] = min(stiffness, half * half * self._lightest) if stiffness > 0.0 else 0.0
         self._numbers[SHARE] = self.share
         np.subtract(posture, q, out=self._joints[0])    # joints of one coordinate each, on the same turn
         self._joints[0] *= self.settings.posture_bandwidth**2
@@ -93,7 +95,7 @@ class CartesianLaw:
         if not impedance_entry.call(self.model._block, q, v, self._link, target,
                                     self._nothing if applied is None else applied, self._numbers,
                                     self.walls.reshape(-1), self._joints, self._work, self._matrices, self._rows,
-                                    self._small, self._known, tau):
+                                    self._small, self.known, tau):
             raise RbdError("Cartesian impedance: the effort would not be finite, or the mass matrix is singular")
         self._evaluated = True
         return tau
@@ -102,14 +104,30 @@ class CartesianLaw:
         """From 1, where the link follows the target, to 0 and less, where the target is a leash (m) or turn (rad) ahead
         of it on the way to its goal (12,).
         """
-        if self._evaluated and self._known[OFF] < 0.4 * leash and self._known[TURNED] < 0.4 * turn:
+        if self._evaluated and self.known[OFF] < NEAR * leash and self.known[TURNED] < NEAR * turn:
             return 1.0    # as of the last effort, which saves a call
         return float(slack_entry.call(self.model._block, q, self._link, target, goal, self._numbers, leash, turn,
                                       self._rows))
 
+    def arrays(self, numbers: Array) -> tuple[Array, ...]:
+        """Arguments of the steady cycle (`core.steady.cartesian_cycle`): workspace of the model; the law, two copies of
+        the walls, joints, workspaces. numbers: C there, of which those of the law are set.
+        """
+        settings = self.settings
+        numbers[cycle.LINK], numbers[cycle.STABLE], numbers[cycle.LIGHTEST] = self._link, STABLE, self._lightest
+        numbers[cycle.WALLS], numbers[cycle.POSTURE_GAIN] = settings.walls_stiffness, settings.posture_bandwidth**2
+        both = np.concatenate([self.walls, self.walls])
+        self.walls = both[:len(self.walls)]
+        return (self._work, self._numbers, both.reshape(-1), self._joints, self._matrices, self._rows, self._small)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole springs acted in the last effort, without hand guiding."""
+        return self._evaluated and self.share >= 1.0 and self._numbers[DRAG] == 0.0 and not np.any(self._free)
+
     @property
     def seen(self) -> Seen:
-        return Seen(*self._known.tolist())
+        return Seen(*self.known.tolist())
 
 
 def lightest(model: RobotModel, body: str) -> float:

@@ -44,9 +44,9 @@ class CartesianLaws(Laws):
     def __init__(self, settings: CartesianSettings) -> None:
         super().__init__(settings)
         self.law = CartesianLaw(settings)
-        self._compensation = FrictionCompensation(
+        self.compensation = FrictionCompensation(
             None if "friction" in settings.compensates else settings.friction.law(settings.model),
-            settings.compensation)
+            settings.compensation, settings.model.nv)
         self._hold_gains = self.bounded(settings.kp, settings.kd, settings.safety.effort_limit)
 
     @property
@@ -64,9 +64,9 @@ class CartesianLaws(Laws):
         if loop.share <= 0.0:
             return own
         effort = self._joint_springs(q, v, aim.held) if self.of_joints else self.impedance(q, v, aim, loop)
-        if self._compensation:
+        if self.compensation:
             gravity = self.gravity(q) if own is self._zero else own
-            effort += self._compensation.effort(v, effort, gravity + effort, aim.dither)
+            effort += self.compensation.effort(v, effort, gravity + effort, aim.dither)
         if "coriolis" in compensates:
             effort += self.gravity(q) - inverse_dynamics(self.model, q, v, self._zero)
         return own + loop.share * effort

@@ -1,14 +1,4 @@
-"""Friction compensation by the measured motion that never drives: a share of friction, in the direction of motion.
-
-    τ = γ f(v, c),      c = tanh(v/s) + (1 − |tanh(v/s)|) r,      γ < 1
-
-f is the friction of a joint at its speed in the direction c, from −1 to 1, s a speed above the noise of velocities. At
-rest the direction r is that of the effort asked for, in proportion up to where effort and compensation together
-overcome friction: r = τ_law / ((1 − γ) f), at most 1. Where no effort is asked for, as in hand guiding, r alternates
-(dither): a push then has to overcome 1 − γ of the friction alone, and where a joint creeps in the half periods that
-suit it, r turns that way (Stolt, Carlson, Ardakani, Lundberg, Robertsson and Johansson 2015). As |τ| ≤ γ f, friction
-that is over-estimated by less than 1/γ still takes more power than this gives.
-"""
+"""Friction compensation by the measured motion (`core.steady.compensation`), and its dither."""
 from __future__ import annotations
 
 import numpy as np
@@ -16,38 +6,34 @@ from numpy.typing import NDArray
 
 from ...core.dynamics.friction import Friction
 from ...core.model.robot_model import RobotModel
+from ...core.steady.compensation import friction_compensation_entry
 
 Array = NDArray[np.float64]
 CREEP = 5e-4   # rad/s or m/s: mean speed over a period of dither that counts as motion
-LEVEL = 3.0    # smoothings: least speed at which Coulomb friction is evaluated
+NONE = np.zeros(0)
 
 
 class FrictionCompensation:
-    """Compensates `share` of the friction; None: nothing."""
+    """Compensates `share` of the friction of nv joints; None: nothing. parameters (8, nv): as in `Friction.packed`."""
 
-    def __init__(self, friction: Friction | None, share: float) -> None:
-        self._friction = friction if share > 0.0 else None
-        self._share = share
+    def __init__(self, friction: Friction | None, share: float, nv: int) -> None:
+        self.share = 0.0 if friction is None else share
+        self.parameters = np.zeros((8, nv))
+        if friction is not None:
+            self.parameters[:] = friction.packed
 
     def __bool__(self) -> bool:
-        return self._friction is not None
+        return self.share > 0.0
 
     def effort(self, v: Array, asked: Array, carried: Array, dither: Array | float) -> Array:
         """The effort (nv,). asked (nv,): effort of the law, in N m or N; carried (nv,): efforts without friction, for
-        friction that depends on the load; dither: from −1 to 1, number or (nv,), added to the direction at rest.
+        friction that depends on the load; dither: from −1 to 1, (nv,), added to the direction at rest; 0.0: none.
         """
-        law = self._friction
-        if law is None:
-            return np.zeros_like(v)
-        fast = np.maximum(np.abs(v), LEVEL * law.smoothing)
-        slower = fast - np.abs(v)    # viscous friction is that at the joint's own speed
-        forward = law.effort(fast, carried) - (law.damping + law.viscous_asymmetry) * slower
-        backward = -law.effort(-fast, carried) - (law.damping - law.viscous_asymmetry) * slower
-        level = np.minimum(forward, backward)
-        moving = np.tanh(v / law.smoothing)
-        rest = np.divide(asked, (1.0 - self._share) * level, out=np.zeros_like(v), where=level > 0.0)
-        direction = moving + (1.0 - np.abs(moving)) * np.clip(np.clip(rest, -1.0, 1.0) + dither, -1.0, 1.0)
-        return self._share * direction * np.where(direction > 0.0, forward, backward)
+        out = np.zeros_like(v)
+        if self:
+            friction_compensation_entry.call(self.parameters, self.share, v, asked, carried,
+                                             dither if isinstance(dither, np.ndarray) else NONE, out)
+        return out
 
 
 class Dither:

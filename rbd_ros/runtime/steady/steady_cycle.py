@@ -7,7 +7,8 @@ the state is unusual (bytes, stamp, outlier, gap, age, limit, non-finite number)
 message, and `prepare` adapts to its result.
 
 Unsupported: missing velocities or stamps, wrenches, joints of several coordinates, joints derived from mimic joints.
-Subclasses for the laws: `steady_tracking`, `steady_flatness`.
+Subclasses: `steady_following` for laws that follow references, of those `steady_tracking` and `steady_flatness`;
+`steady_cartesian`.
 """
 from __future__ import annotations
 
@@ -19,30 +20,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.compiled.entry import Entry
-from ...core.motion.smooth_trajectory import SmoothTrajectory
-from ...core.motion.trajectory import Reference, Trajectory
 from ...core.steady import cycle_kernel as at
 from ..inputs.joint_state_bytes import Layout
 from ..inputs.plausibility import Known
 from ..inputs.quick_states import message_memory
 from ..safety import Command, SafetySettings
-from ..control.following import FollowingController, FollowingLaws
 from ..control.loop_rate import Transit
+from ..control.torque_controller import Laws, TorqueController
 
 Array = NDArray[np.float64]
-F = TypeVar("F", bound=FollowingLaws)
+L = TypeVar("L", bound=Laws)
 
 
-class SteadyCycle(ABC, Generic[F]):
+class SteadyCycle(ABC, Generic[L]):
     """Steady cycle of one controller. `answer` tries a message; if it succeeds, call `keep` after the effort is
     published, else `prepare` after the ordinary path. `stamp` (s, ns), `q`, `v`: of the last answered message. They,
     and the command, are valid until the next message.
     """
 
     entry: ClassVar[Entry]
-    rows: ClassVar[int] = 3    # number of rows of a reference
 
-    def __init__(self, controller: FollowingController[F], transit: Transit) -> None:
+    def __init__(self, controller: TorqueController[L], transit: Transit) -> None:
         self._controller = controller
         self._nv = nv = controller.model.nv
         numbers = self._numbers = np.zeros(at.NUMBERS)
@@ -63,8 +61,7 @@ class SteadyCycle(ABC, Generic[F]):
         self._limits_rate = False
         self._q: Array | None = None    # position of the prepared state
         self._settings: SafetySettings | None = None
-        self._laws: F | None = None
-        self._followed: object = self    # the prepared reference or None; self: unknown
+        self._laws: L | None = None
         self._now = 0.0
         self._call = self.entry
         if all(joint.nq == joint.nv == 1 for joint in controller.model.joints):
@@ -73,24 +70,24 @@ class SteadyCycle(ABC, Generic[F]):
     # ---- law
 
     @abstractmethod
-    def suits(self, laws: F) -> bool:
-        """Whether the entry supports these laws, with a reference as the only other input."""
+    def suits(self, laws: L) -> bool:
+        """Whether the entry supports these laws."""
 
     @abstractmethod
-    def arrays(self, laws: F) -> tuple[Array, ...]:
+    def arrays(self, laws: L) -> tuple[Array, ...]:
         """Block and workspace of the model, and the entry's arguments after those common to all entries."""
 
-    def rests(self, laws: F) -> bool:
-        """Whether these laws need no reference."""
-        return False
+    @abstractmethod
+    def ready(self, laws: L) -> bool:
+        """Prepare for the other inputs of these laws; returns whether they are known for some time ahead."""
 
     @abstractmethod
-    def used(self) -> Any:
-        """Inputs of the last command (`FollowingLaws.used`)."""
+    def happened(self, now: float, laws: L) -> bool:
+        """Whether any other input of these laws has changed or is unusual."""
 
-    def happened(self, now: float) -> bool:
-        """Whether any law-specific input has changed or is unusual."""
-        return False
+    @abstractmethod
+    def after(self, time_ns: int) -> None:
+        """Update the law's objects after the effort for this stamp was published."""
 
     # ---- cycle
 
@@ -108,11 +105,8 @@ class SteadyCycle(ABC, Generic[F]):
         safety = controller.safety
         laws = safety.laws
         if (controller.state.q is not self._q or safety.modes.mode != "running" or safety.settings is not self._settings
-                or laws.new is not self._laws or laws.old is not None or controller.wrenched or controller.reacts
-                or len(data) != len(self._bytes) or self.happened(now)):
-            return None
-        reference = laws.new.reference
-        if reference.waits or (reference.followed is not self._followed and not self._follow(laws.new)):
+                or laws.new is not self._laws or laws.old is not None or len(data) != len(self._bytes)
+                or self.happened(now, laws.new)):
             return None
         self._bytes[:] = data
         words = self._whole
@@ -131,12 +125,7 @@ class SteadyCycle(ABC, Generic[F]):
         state.keep(Known(self._now, time_ns, self._q, self.v.copy()), measured)
         controller.safety.keep(self._now, self._command.efforts)
         controller.loop.time_ns = time_ns
-        if self._limits_rate and self._laws is not None:
-            self._laws.use(self._now, self.used())
-        if self._whole[at.MOVES] and isinstance(self._followed, Trajectory | SmoothTrajectory):
-            next_t = (time_ns - self._whole.item(at.START)) * 1e-9 + controller.state.clock.period
-            if next_t >= self._constants[at.END]:
-                self._take_piece(self._followed, next_t)
+        self.after(time_ns)
         controller.cycled(self._now)
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:
@@ -161,58 +150,28 @@ class SteadyCycle(ABC, Generic[F]):
         for mine, channel in zip(self._command.efforts, safety.channels, strict=True):
             mine[:] = channel.output
         self._whole[at.TIME] = state.time_ns
-        reference = laws.reference
-        if reference is controller.reference and not reference.waits and self._follow(laws):
+        if self.ready(laws):
             self._q = state.q
 
-    def _settle(self, laws: F) -> None:
+    @property
+    def limits(self) -> Array:
+        """Rows of `at.LIMITS`."""
+        return self._constants[at.SCALARS:at.SCALARS + at.LIMITS * self._nv].reshape(at.LIMITS, self._nv)
+
+    def coefficients(self, count: int) -> Array:
+        """So many rows of the reference, or of the polynomial of which it is a value."""
+        begin = at.SCALARS + at.LIMITS * self._nv
+        return self._constants[begin:begin + count * self._nv].reshape(count, self._nv)
+
+    def _settle(self, laws: L) -> None:
         """Prepare for these laws and the present settings."""
-        controller, K, nv = self._controller, self._constants, self._nv
+        controller, K = self._controller, self._constants
         state, channel = controller.state, controller.safety.channels[0]
-        self._laws, self._settings, self._followed = laws, controller.safety.settings, self
+        self._laws, self._settings = laws, controller.safety.settings
         K[at.TIMEOUT], K[at.RAMP] = state.timeout, self._settings.ramp_in
-        rows = K[at.SCALARS:at.SCALARS + at.LIMITS * nv].reshape(at.LIMITS, nv)
-        rows[:] = *state.bounds, *channel.limiter.limits, laws.tolerance
+        rows = self.limits
+        rows[:at.TOLERANCE] = *state.bounds, *channel.limiter.limits
         self._limits_rate = any(each.limiter.limits_rate for each in controller.safety.channels)
         self._whole[at.TURNS] = rows[at.TURN].any()
         block, work, *law = self.arrays(laws)
         self._arrays = (block, work, self._words, self._doubles, self._whole, K, self._rows, self._numbers, *law)
-
-    def _follow(self, laws: F) -> bool:
-        """Prepare for the followed reference; returns whether it is known for some time ahead."""
-        reference = laws.reference
-        followed = reference.followed
-        self._followed = self
-        self._whole[at.FOLLOWS] = followed is not None
-        if followed is None:
-            if not self.rests(laws):
-                return False
-            self._whole[at.MOVES], self._constants[at.EXPIRY] = 0, 0.0
-            self._coefficients(self.rows)[:] = 0.0
-        elif isinstance(followed, Reference):
-            if any(each is None for each in followed[:self.rows]):
-                return False
-            self._whole[at.MOVES] = 0
-            self._coefficients(self.rows)[:] = followed[:self.rows]    # type: ignore[assignment]
-            self._constants[at.EXPIRY], self._constants[at.RECEIVED] = reference.expiry
-        elif isinstance(followed, Trajectory if self.rows == 3 else SmoothTrajectory):
-            t = (self._whole.item(at.TIME) - reference.start_ns) * 1e-9
-            if t < 0.0:
-                return False
-            self._whole[at.MOVES], self._whole[at.START] = 1, reference.start_ns
-            self._take_piece(followed, t)
-        else:
-            return False
-        self._followed = followed
-        return True
-
-    def _take_piece(self, motion: Trajectory | SmoothTrajectory, t: float) -> None:
-        """Store the polynomial piece for this time (s)."""
-        K = self._constants
-        K[at.BEGIN], K[at.END], K[at.SCALE], coefficients = motion.piece(t)
-        self._whole[at.DEGREE] = len(coefficients) - 1
-        self._coefficients(len(coefficients))[:] = coefficients
-
-    def _coefficients(self, count: int) -> Array:
-        begin = at.SCALARS + at.LIMITS * self._nv
-        return self._constants[begin:begin + count * self._nv].reshape(count, self._nv)

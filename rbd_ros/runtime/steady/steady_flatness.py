@@ -12,10 +12,11 @@ from ..control.elastic_controller import ElasticController
 from ..control.elastic_laws import ElasticLaws
 from ..control.loop_rate import Transit
 from ..control.quick_flatness import links_and_motors
-from .steady_cycle import Array, SteadyCycle
+from .steady_cycle import Array
+from .steady_following import FollowingCycle
 
 
-class FlatnessCycle(SteadyCycle[ElasticLaws]):
+class FlatnessCycle(FollowingCycle[ElasticLaws]):
     """Steady cycle with series elastic and rigid drives."""
 
     entry = flat_cycle_entry
@@ -41,9 +42,10 @@ class FlatnessCycle(SteadyCycle[ElasticLaws]):
         self._motors[flat_cycle.LIMIT_OF_MOTORS], self._motors[flat_cycle.RATE_OF_MOTORS] = limits
         return *laws.quick.arrays, self._motors
 
-    def happened(self, now: float) -> bool:
+    def happened(self, now: float, laws: ElasticLaws) -> bool:
         elastic = self._elastic
-        return not elastic.led or (self._needs_motors and not elastic.motor_state.fresh(now))
+        return (not elastic.led or (self._needs_motors and not elastic.motor_state.fresh(now))
+                or super().happened(now, laws))
 
     def used(self) -> MotorReference:
         return links_and_motors(self._out.copy())[2].reference

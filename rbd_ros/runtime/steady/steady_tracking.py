@@ -5,10 +5,11 @@ from ...core.motion.trajectory import Reference
 from ...core.steady import cycle_kernel as at
 from ...core.steady.cycle_kernel import steady_cycle_entry
 from ..control.feedforward import FeedforwardLaws
-from .steady_cycle import Array, SteadyCycle
+from .steady_cycle import Array
+from .steady_following import FollowingCycle
 
 
-class TrackingCycle(SteadyCycle[FeedforwardLaws]):
+class TrackingCycle(FollowingCycle[FeedforwardLaws]):
     """Steady cycle for all laws of `tracking_law`."""
 
     entry = steady_cycle_entry
