@@ -1,4 +1,5 @@
-"""Soak: node `feedforward` for minutes at 500 Hz. Memory growth, latency by the minute, what was lost or late.
+"""Soak: node `feedforward` with its observer of contacts, for minutes at 500 Hz. Memory growth, latency by the minute,
+what was lost or late.
 
 A process of its own publishes joint states of the iiwa at a fixed rate, with stamps of the wall clock; this one listens
 to the efforts and reads the node's memory and threads. Not part of the default run.
@@ -64,7 +65,8 @@ def run(minutes: float = 5.0, rate: float = RATE) -> dict[str, Any]:
     os.environ.update(environment)
     names = rbd.sample("iiwa").joint_names
     node = subprocess.Popen([sys.executable, "-m", "rbd_ros.nodes.feedforward", "--ros-args", "-p", "gains.kp:=100.0",
-                             "-p", "gains.kd:=10.0", "-p", f"robot_description_file:={rbd.sample_path('iiwa')}"],
+                             "-p", "gains.kd:=10.0", "-p", "contact.reaction:=stop", "-p", "contact.threshold:=[1.0e9]",
+                             "-p", f"robot_description_file:={rbd.sample_path('iiwa')}"],
                             env=environment, stderr=subprocess.DEVNULL)
     driver = subprocess.Popen([sys.executable, "-c", PUBLISHER, str(rate), *names], env=environment,
                               stdout=subprocess.PIPE, text=True)

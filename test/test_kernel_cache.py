@@ -51,6 +51,37 @@ def test_two_checkouts_share_one_cache_and_a_changed_callee_does_not(tmp_path):
     assert ask(tmp_path / "one", cache)[0] is True
 
 
+OUTSIDER = """
+from rbd_ros.core.compiled.entry import quick_entry
+
+@quick_entry("float64({kinds})")
+def twice(x{more}):
+    return {factor} * x
+"""
+
+
+def test_a_changed_entry_outside_the_core_is_compiled_again(tmp_path):
+    """With other arguments its old code would be called wrongly."""
+    def call(kinds, more, factor, arguments):
+        (tmp_path / "outsider.py").write_text(OUTSIDER.format(kinds=kinds, more=more, factor=factor))
+        ask = f"import outsider as o; print(o.twice.cached(), o.twice.call({arguments}), o.twice.cached())"
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(tmp_path), str(CORE.parents[1])]),
+                           RBD_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1")
+        return subprocess.run([sys.executable, "-c", ask], env=environment, check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.split()
+
+    assert call("float64", "", "2.0", "3.0") == ["False", "6.0", "True"]
+    assert call("float64", "", "2.0", "3.0") == ["True", "6.0", "True"]
+    assert call("float64, float64", ", y", "4.0", "3.0, 1.0") == ["False", "12.0", "True"]
+
+
+def test_an_entry_without_a_file_is_not_kept(tmp_path):
+    ask = OUTSIDER.format(kinds="float64", more="", factor="2.0") + "print(twice.call(3.0), twice.cached())"
+    found = subprocess.run([sys.executable, "-c", ask], check=True, text=True, stdout=subprocess.PIPE,
+                           env=dict(os.environ, RBD_CACHE_DIR=str(tmp_path))).stdout.split()
+    assert found == ["6.0", "False"] and not [*tmp_path.glob("outside*")]
+
+
 def test_what_is_kept_for_other_processors_is_not_taken(monkeypatch):
     here = kernel_cache.folder_of("rbd_ros.core.dynamics.inverse")
     monkeypatch.setattr(kernel_cache, "_machine", lambda: "another")

@@ -176,6 +176,28 @@ def test_an_outlier_that_is_the_first_state_after_a_gap_drops_no_trajectory():
 
 
 @every_case
+@pytest.mark.parametrize("stopped", [False, True])
+def test_an_outlier_that_is_the_first_state_after_a_gap_leads_no_joint_away(name, stopped):
+    """As far off as a robot may have moved in the gap, so that it is believed."""
+    def excursion(off):
+        rig = rig_of(name)
+        run(rig, 1.0)
+        if stopped:
+            rig.controller.safety.stop()
+            run(rig, 2.0)
+        rig.driver_until = rig.now + 0.2
+        if off:
+            rig.errors["outlier"] = off * np.cos(np.arange(len(rig.plant.q))), np.zeros(len(rig.plant.q))
+        here, farthest = rig.plant.q.copy(), [0.0]
+        run(rig, 2.0, lambda: farthest.append(float(np.abs(rig.plant.q - here).max())))
+        return max(farthest)
+
+    usual = excursion(0.0)
+    for off in (0.02, 0.1, 0.3):
+        assert excursion(off) < usual + 0.02, (off, usual)
+
+
+@every_case
 @pytest.mark.parametrize("moving", [False, True])
 def test_an_emergency_stop_holds_the_arm_in_its_place(name, moving):
     rig = rig_of(name, True)

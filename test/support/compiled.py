@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import inspect
 from collections.abc import Callable
 from typing import Any
 
-from rbd_ros.core.compiled.cache import cache_directory, key_of_core, prepare
+from rbd_ros.core.compiled.cache import folder_of, prepare
 from rbd_ros.core.compiled.kernel import COMPILED
 
 
@@ -20,9 +18,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     from rbd_ros.core.compiled import numba_inside
 
     made: Any = numba.njit(error_model="numpy")(function)
-    source = inspect.getsource(inspect.getmodule(function))    # type: ignore[arg-type]
-    key = hashlib.sha256(f"{key_of_core()}{source}".encode()).hexdigest()[:16]
     with contextlib.suppress(OSError, RuntimeError):    # no writable cache
-        if prepare(folder := cache_directory() / f"test.{function.__module__}.{function.__name__}" / key):
+        if prepare(folder := folder_of(function.__module__)):
             made._cache = numba_inside.cache_in(function, folder)
     return made

@@ -45,7 +45,7 @@ def fingerprint(controller, transit):
     if isinstance(controller, CartesianController):
         led, law = controller.filter, safety.laws.newest.law
         found["law"] = [law.known, law.walls, law.share, controller.tank.level, controller.gained, controller._aim,
-                        controller.posture, controller._held, controller._held_ns, controller._settling]
+                        controller.posture, controller._held, controller._held_ns, controller._following]
         if led is not None:
             found["led"] = [led.state, led.goal, led.target, led.time, led.twist, led._pace.rate, led._pace.slope]
         return found

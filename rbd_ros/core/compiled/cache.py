@@ -36,9 +36,16 @@ def cache_directory() -> Path:
 
 
 def folder_of(module: str) -> Path:
-    """Folder of the machine code of a module of the core, `rbd_ros.core.dynamics.inverse` for example."""
+    """Folder of the machine code of a module of the core, `rbd_ros.core.dynamics.inverse` for example, or of another
+    one with entries of its own, which depends on its file and all of the core. Raises `RuntimeError` without a file.
+    """
     name = module.partition(".core.")[2]
-    return cache_directory() / name / _key(_file(_CORE, name.split(".")))
+    if name:
+        return cache_directory() / name / _key(_file(_CORE, name.split(".")))
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        raise RuntimeError(f"module '{module}' has no file: its compiled code is not kept")
+    return cache_directory() / f"outside.{module}" / _key_of_outsider(Path(file))
 
 
 @functools.cache
@@ -69,6 +76,11 @@ def _key(path: Path) -> str:
         digest.update(file.relative_to(_CORE).as_posix().encode())
         digest.update(_text(file).encode())
     return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _key_of_outsider(path: Path) -> str:
+    return hashlib.sha256(f"{key_of_core()}{_text(path)}".encode()).hexdigest()[:16]
 
 
 @functools.cache

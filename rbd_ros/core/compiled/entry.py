@@ -66,7 +66,11 @@ class Entry:
         if not COMPILED:
             return False
         name = self.name + calling.AT_ADDRESS if EXTENSION else self.name
-        return numba_inside.is_kept(name, folder := folder_of(self.module)) and is_own(folder)
+        try:
+            folder = folder_of(self.module)
+        except RuntimeError:
+            return False
+        return numba_inside.is_kept(name, folder) and is_own(folder)
 
     def compile(self) -> None:
         """Compile, or load from the cache."""

@@ -37,7 +37,7 @@ from .following import NO_LOCK
 from .force_control import ForceControl
 from .friction_compensation import Dither
 from .guiding import Guide, Taught
-from .torque_controller import TorqueController
+from .torque_controller import SETTLING, TorqueController
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
@@ -47,7 +47,6 @@ EASY, FAST = 0.6, 1.2    # shares of the velocity limits: from there the target 
 BRAKE = 40.0             # 1/s, damping of a guided link whose joints are as fast as their limits
 LEASH, TURN = 0.15, 0.8    # m, rad: how far the target leaves a link behind that does not follow
 START, START_TURN = 0.02, 0.05    # m, rad: how far the first point of a trajectory may be from target or link
-SETTLING = 10     # states that target, posture and walls follow before they hold: the first ones may be outliers
 FASTEST = 100.0   # m/s or rad/s: twists beyond it are rejected
 HUGE = 10.0       # largest wrenches: what is measured beyond is rejected
 
@@ -62,7 +61,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         self.fastest, self._turns = velocity_limits(model), Turns(model)    # rad/s or m/s
         self._fastest = self.fastest.tolist()
         self.filter: PoseFilter | None = None
-        self.posture, self._settling = self._zero, 0
+        self.posture, self._following = self._zero, 0    # states that target, posture and walls still follow
         self._held, self._held_ns, self._held_bandwidth = np.zeros((2, model.nv)), 0, 1.0    # as it began
         self._speeds: list[float] = []    # of the last state, as shares of the limits
         self._aim: Aim | None = None
@@ -375,11 +374,11 @@ class CartesianController(TorqueController[CartesianLaws]):
                 or now - self.safety.time >= settings.safety.state_timeout):
             self._drop("an emergency stop" if self.safety.latched else self.loop.problem if self.loop.slow else
                        "there were no joint states, or no answers to them")
-            self._settling = SETTLING
-        elif self._settling > 0 and not self.filter.waits:
-            self._settling = 0
-        if self.filter is None or self._settling > 0:
-            self._settling -= 1
+            self._following = SETTLING
+        elif self._following > 0 and not self.filter.waits:
+            self._following = 0
+        if self.filter is None or self._following > 0:
+            self._following -= 1
             self.filter = self._target_at_link()
             self._hold(self._zero)
             self._forget_walls()
@@ -423,7 +422,7 @@ class CartesianController(TorqueController[CartesianLaws]):
         else acts: no hand guiding, no wrench.
         """
         return (self.filter is not None and self._guide is None and self._twist_at == -math.inf
-                and not self._force.active and self._settling <= 0)
+                and not self._force.active and self._following <= 0)
 
     def follow_steady(self, posture: Array, gained: float) -> None:
         """Record a steady cycle, after which `filter` and `tank` are as of the last state. gained: W."""

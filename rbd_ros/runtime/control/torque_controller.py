@@ -30,6 +30,7 @@ from .torque_settings import TorqueSettings
 Array = NDArray[np.float64]
 STILL, FOR = 0.05, 0.2    # rad/s or m/s, s: below this speed for this time counts as rest
 SLIP = 0.3                # rad or m: largest deflection of the hold's springs
+PAUSE, SETTLING = 4.0, 10    # periods without states after which the first ones may be outliers; so many states
 
 
 L = TypeVar("L", bound="Laws")
@@ -100,6 +101,7 @@ class TorqueController(ABC, Generic[L]):
         self._notices: list[str] = []
         self._noticed, self._last_notice = 0, ""
         self._lost_at = math.inf    # time at which the states ceased, s
+        self._answered, self._settling = -math.inf, SETTLING    # last state, s; how many may be outliers
         self._moved_at = -math.inf
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
@@ -157,8 +159,7 @@ class TorqueController(ABC, Generic[L]):
         if self._lost_at < math.inf:
             self.notice(f"joint states are back after {now - self._lost_at:.3f} s")
             self._lost_at = math.inf
-            self.hold.forget()
-            self.carrying.forget()
+            self._begin_hold()
         if self.state.restarts != self._restarts:
             self._restarts = self.state.restarts
             self.begin_anew()
@@ -172,6 +173,7 @@ class TorqueController(ABC, Generic[L]):
             self.prepare(now)
         except Exception:
             defect = self._stop_by_a_defect()
+        self._settle(now)
         self._follow_hold()
         still = now - self.safety.time
         if self.safety.mode in ("ramp_in", "running") and still >= self.settings.safety.state_timeout:
@@ -190,6 +192,7 @@ class TorqueController(ABC, Generic[L]):
     def cycled(self, now: float) -> None:
         """Record a steady cycle that was answered in one compiled call."""
         self._problem = ""
+        self._settle(now)
         self._steady_cycles += 1
         self._defect = self._observe(now)
 
@@ -211,8 +214,7 @@ class TorqueController(ABC, Generic[L]):
 
     def begin_anew(self) -> None:
         """Handle a restart: joint states of another clock, or of a robot in another position."""
-        self.hold.forget()
-        self.carrying.forget()
+        self._begin_hold()
         self.clear()
 
     def notice(self, text: str) -> None:
@@ -306,6 +308,17 @@ class TorqueController(ABC, Generic[L]):
         """Gains of the position hold in the last state."""
         return laws.hold_gains(self.state.q)
 
+    def _begin_hold(self) -> None:
+        """Hold nothing in place until some more states have arrived."""
+        self.hold.forget()
+        self.carrying.forget()
+        self._settling = SETTLING
+
+    def _settle(self, now: float) -> None:
+        """Count the states since the last pause: after one a robot may be farther away, and outliers are believed."""
+        paused = now - self._answered > PAUSE * self.state.clock.period
+        self._settling, self._answered = SETTLING if paused else max(self._settling - 1, 0), now
+
     def _follow_hold(self) -> None:
         share = self.safety.modes.share
         gains = None if share >= 1.0 else self.hold_gains(self.safety.laws.newest)
@@ -314,7 +327,7 @@ class TorqueController(ABC, Generic[L]):
         elif share > 0.0:    # the command moves the robot
             self.hold.pause()
         else:
-            self.hold.follow(self.holding_coordinates(), gains.most)
+            self.hold.follow(self.holding_coordinates(), gains.most, self._settling > 0)
 
     def holding_coordinates(self) -> Array:
         """Measured coordinates (n,) held in place."""
@@ -358,8 +371,7 @@ class TorqueController(ABC, Generic[L]):
         self.clear()
         self._comparisons, self._compare_at, self.state.measured_effort = 0, now, None
         self.loop.restart()
-        self.hold.forget()
-        self.carrying.forget()
+        self._begin_hold()
         self.safety.activate(now)
 
     def reset(self, now: float) -> None:

@@ -8,7 +8,8 @@ spring whose far end slips when its load exceeds a bound:
 Like dry friction, the hold only dissipates energy; at rest z carries the error of the gravity torque. The damper is
 unbounded, because light joints would be thrown about by brakes too weak for their share of the momentum. Gains of
 accelerations act through the mass matrix, because gains of single joints would be too stiff for nearly parallel axes.
-z is a sum of position differences, so an outlier is cancelled by the next state.
+z is a sum of position differences, so the next state cancels an outlier where the spring did not slip. Of the states
+after a pause, among which large ones are not rejected, none changes z.
 """
 from __future__ import annotations
 
@@ -48,11 +49,13 @@ class PositionHold:
         """
         self._last = None
 
-    def follow(self, q: Array, most: Array) -> None:
-        """Update the deflections for the coordinates q (n,). most (n,): as in `HoldGains`."""
+    def follow(self, q: Array, most: Array, doubtful: bool = False) -> None:
+        """Update the deflections for the coordinates q (n,). most (n,): as in `HoldGains`. doubtful: q may be an
+        outlier; the deflections stay, and the motion from this state on counts.
+        """
         if self._last is None:
             self.deflection = self._zero
-        else:
+        elif not doubtful:
             moved = q - self._last
             moved -= self._turn * np.round(moved / (2.0 * np.pi))
             self.deflection = np.clip(self.deflection - moved, -most, most)
