@@ -98,6 +98,8 @@ if TYPE_CHECKING:
     from .core.estimation.momentum_observer import MomentumObserver
     from .core.estimation.payload_estimator import PayloadEstimator
     from .core.estimation.thresholds import ContactThresholds, contact_thresholds
+    from .core.feedback.margins import LoopMargins
+    from .core.feedback.tracking_gains import StateFeedback, TrackingGains, tracking_gains
     from .core.identification.base_parameters import BaseParameters, base_parameters
     from .core.identification.drive_gains import DriveGains, drive_gains
     from .core.identification.excited.excitation import Excitation, excitation
@@ -142,12 +144,14 @@ __all__ = [
     "ForwardDerivatives", "ForwardDirectional", "Friction", "GeneralizedMomentum", "Hybrid", "HybridDerivatives",
     "HybridDirectional", "Identification", "Inertia", "InverseDerivatives", "InverseDirectional",
     "InverseKinematics", "Joint",
-    "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MomentumObserver", "MotionLimits", "Motions", "Motor",
+    "JointCoupling", "JointSpec", "LoopClosure", "LoopMargins", "Mimic", "MomentumObserver", "MotionLimits",
+    "Motions", "Motor",
     "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PDLaw", "PayloadEstimator", "Plane", "PlaneLimit",
     "Point", "PoseExcitation", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive",
     "RobotModel", "RollingContact", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
     "SingularMassMatrix", "SlidingContact", "Solutions", "SpecializedModel", "Sphere", "SplineMotion",
-    "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Torus", "Transmission", "UnilateralContact", "Usage",
+    "StateFeedback", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Torus", "TrackingGains", "Transmission",
+    "UnilateralContact", "Usage",
     "UserConstraint", "VariableDrive", "Zeros", "anchored", "articulated_bodies", "balafoutis_patel",
     "base_parameters", "batch", "bias_effort", "body_accelerations", "body_derivatives", "body_momenta",
     "body_velocities", "box_contacts", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
@@ -170,7 +174,7 @@ __all__ = [
     "load_constraints", "load_contacts", "load_urdf", "mass_matrix", "motor_reference", "motor_reference_directional",
     "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
     "sample_names", "sample_path", "simulate", "smoothed_path", "spatial_inertias", "specialize", "surfaces_of",
-    "time_optimal", "touched_body",
+    "time_optimal", "touched_body", "tracking_gains",
 ]
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
@@ -243,6 +247,10 @@ _LATER = {
     "PayloadEstimator": "core.estimation.payload_estimator",
     "ContactThresholds": "core.estimation.thresholds",
     "contact_thresholds": "core.estimation.thresholds",
+    "LoopMargins": "core.feedback.margins",
+    "StateFeedback": "core.feedback.tracking_gains",
+    "TrackingGains": "core.feedback.tracking_gains",
+    "tracking_gains": "core.feedback.tracking_gains",
     "BaseParameters": "core.identification.base_parameters",
     "base_parameters": "core.identification.base_parameters",
     "DriveGains": "core.identification.drive_gains",

@@ -10,7 +10,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rbd_ros"
 LAYERS = ("errors", "text_table", "compiled", "lie", "model", "imaginary_step", "batch", "dynamics", "derivatives",
-          "specialize", "actuation", "motion", "steady", "simulation", "identification", "estimation")
+          "specialize", "actuation", "motion", "steady", "simulation", "feedback", "identification",
+          "estimation")
 WINGS = ("core", "runtime", "view", "nodes", "cli")    # each knows those before it; streams and signals know nothing
 FOUNDATIONS = ("signals", "streams")
 ROS = {"rclpy", "ament_index_python", "launch", "launch_ros", "rbd_interfaces", "builtin_interfaces", "rcl_interfaces",

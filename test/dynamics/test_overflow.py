@@ -44,7 +44,7 @@ def needed(name):
     return [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
 
 
-PLANNED = ["effort_energy", "optimize_motion", "time_optimal"]    # of motions, not of states
+PLANNED = ["effort_energy", "optimize_motion", "time_optimal", "tracking_gains"]    # of motions, not of states
 # of no state
 LEARNT = ["base_parameters", "batch", "c_source", "contact_thresholds", "drive_gains", "excitation",
           "excitation_poses", "float_test", "identify", "joint_friction", "specialize", "spatial_inertias",
@@ -233,8 +233,14 @@ def test_a_huge_motion(name, size):
             def cheap(start, goal=goal, limits=limits):
                 return rbd.optimize_motion(model, start, goal, limits=limits, time_limit=1.0)(0.1)
 
+            def followed(goal=goal):
+                motion = rbd.SplineMotion(np.repeat([q, goal], 6, axis=0), 1.0)
+                return rbd.tracking_gains(model, motion, np.ones(14), np.ones(7), period=0.05).gains
+
             if name == "time_optimal":
                 check(fast, said)
+            elif name == "tracking_gains":
+                check(followed, said)
             else:
                 check(cheap, said, q)
                 check(cheap, said, rbd.Reference(0 * q, goal, q))
