@@ -228,11 +228,17 @@ def motions():
         simulator.step(np.zeros(2), 10)
         return [simulator.q, simulator.v]
 
+    def tracked():
+        motion = rbd.SplineMotion(np.repeat(ends, 6, axis=0), 0.1)
+        return rbd.tracking_gains(arm, motion, np.ones(4), np.ones(2))
+
     return {
         "Simulator": (simulated, [(2,), (2,)]),
         "inverse_kinematics": (lambda: rbd.inverse_kinematics(arm, arm.body_names[-1], np.eye(4)).q, (2,)),
         "optimize_motion": (lambda: rbd.optimize_motion(arm, *ends, 1.5, limits=limits)(0.5).q, (2,)),
         "time_optimal": (lambda: rbd.time_optimal(arm, ends, limits=limits)(0.1).q, (2,)),
+        "tracking_gains": (lambda: tracked().gains, (101, 2, 4)),
+        "LoopMargins": (lambda: [tracked().margins([0.05]).phase, tracked().margins([0.05]).delay], [(1, 2)] * 2),
         "effort_energy": (lambda: list(rbd.effort_energy(arm, np.linspace(0.0, 1.0, 20).reshape(10, 2), 1.5)),
                           [(), (10, 2), ()]),
         "base_parameters": (lambda: np.array(float(rbd.base_parameters(arm).rank)), ()),

@@ -18,6 +18,8 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from ..model.state import not_a_model, real, states
 from ..motion.trajectory import Reference
+from .gains_source import gains_source
+from .linear_feedback import control_fields
 from .linearization import Course, ElasticPlant, Plant, RigidPlant, discretized
 from .margins import LoopMargins, loop_margins
 
@@ -72,11 +74,14 @@ class TrackingGains:
         """Reference and feed-forward of the motion at time t (s), and the gains there, linear between periods."""
         time = _time(t, float(self.t[-1]))
         q, v, _, effort = _course(self._plant, self._motion, np.array([time]))
+        return StateFeedback(q[0], v[0], effort[0], self._gain(time))
+
+    def _gain(self, time: float) -> Array:
+        """Gain at a time of the motion, linear between periods."""
         position = min(time / self.period, len(self.t) - 1.0)
-        k = min(int(position), max(len(self.t) - 2, 0))
-        last = min(k + 1, len(self.t) - 1)
+        k = min(int(position), len(self.t) - 2)
         share = position - k
-        return StateFeedback(q[0], v[0], effort[0], (1.0 - share) * self.gains[k] + share * self.gains[last])
+        return (1.0 - share) * self.gains[k] + share * self.gains[k + 1]
 
     def held(self, t: float, hold: float) -> StateFeedback:
         """What to send at time t (s) to a local loop that holds it for `hold` seconds, until the next message: the
@@ -95,6 +100,43 @@ class TrackingGains:
             raise RbdError(f"a command has one state: q has shape {np.shape(q)}, expected ({self.model.nq},)")
         error = np.concatenate([self.model.difference(feedback.q, checked.arrays[0]), checked.arrays[1] - feedback.v])
         return feedback.effort + feedback.gain @ error
+
+    def control_message(self, t: float, hold: float | None = None, joints: Sequence[str] | None = None
+                        ) -> dict[str, Any]:
+        """Fields of linear_feedback_controller_msgs/Control for time t (s), as nested dictionaries: gain of `x_0 ⊖ x`,
+        feed-forward and state x_0 for loco-3d's linear-feedback-controller. `rbd_ros.nodes.linear_feedback` makes the
+        message of these, where that package is installed. The stamps are the sender's.
+
+        hold (s): until the next message, as in `held`; by default the state is that of t. joints: all of them but a
+        floating base, in the order that the receiver has, Pinocchio's; by default the model's. Raises `RbdError` for
+        elastic joints, and for joints with several positions.
+        """
+        if isinstance(self._plant, ElasticPlant):
+            raise RbdError("the message has the state of links alone, and elastic joints have motors: use `c_source`")
+        feedback = self.at(t) if hold is None else self.held(t, hold)
+        return control_fields(self.model, self.inputs, feedback, joints)
+
+    def c_source(self, name: str = "gains", rate: float = 50.0, precision: str = "double") -> str:
+        """C99 text with `NAME_feedback(t, q, v, effort)`, the law of `command` from a table with `rate` samples per
+        second (Hz); precision "double" or "float". For joints whose coordinates add up: none with quaternions.
+        """
+        n = len(self.states)
+        if self.model.nq != n:
+            raise RbdError("c_source: joints with quaternions are not supported, expected joints whose coordinates add "
+                           "up")
+        duration = float(self._motion.duration)
+        samples = max(round(duration * positive(rate, "rate", "frequency")), 1) + 1
+        if samples > MOST_PERIODS:
+            raise RbdError(f"rate: {rate:g} Hz would be {samples:,} samples, expected at most {MOST_PERIODS:,}")
+        t = np.linspace(0.0, duration, samples)
+        course = _course(self._plant, self._motion, t)
+        step = duration / (samples - 1)
+        sides = np.clip(t + 1e-3 * step, 0.0, duration), np.clip(t - 1e-3 * step, 0.0, duration)
+        later, earlier = (_course(self._plant, self._motion, side).effort for side in sides)
+        rates = (later - earlier) / (sides[0] - sides[1])[:, None]
+        gains = np.array([self._gain(x) for x in t]).reshape(samples, -1)
+        table = np.hstack([course.q, course.v, course.effort, rates, gains])
+        return gains_source(table, step, n, self.inputs, self.states, name, precision)
 
     def margins(self, t: ArrayLike | None = None) -> LoopMargins:
         """Gain, phase and delay margins of the loop at times t (M,) (s), by default 11 from start to end: see
