@@ -73,8 +73,8 @@ def spline(start, end, duration):
     return rbd.SplineMotion(np.repeat([start, end], 6, axis=0), duration)
 
 
-def stepped(model, q, v, effort, h, steps=20):
-    """State after h seconds under `effort(t)`: Runge and Kutta's method, on the group by small steps."""
+def stepped(model, q, v, effort, h, steps=5):
+    """State after h seconds under `effort(t)`: Runge and Kutta's method on the group."""
     simulated = rbd.Simulator(model, step=h / steps, integrator="rk4", limits=False, q=q, v=v)
     simulated.step(effort, steps)
     return simulated.q.copy(), simulated.v.copy()

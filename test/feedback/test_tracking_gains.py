@@ -88,6 +88,23 @@ def test_they_are_those_of_the_whole_problem_at_once(kind):
     np.testing.assert_allclose(ours, best, rtol=0.0, atol=1e-9 * np.abs(best).max())
 
 
+class Sampled:
+    """A motion as torque nodes have them: at one time after the other."""
+
+    def __init__(self, motion):
+        self.duration, self.sample = motion.duration, motion.sample
+
+
+@pytest.mark.parametrize("elastic", [False, True])
+def test_a_motion_that_is_sampled(elastic):
+    model = mixed() if elastic else rbd.sample("iiwa")
+    n, nu = (7 + model.nm - 1, model.nm) if elastic else (7, 7)
+    motion = spline(np.zeros(7), np.full(7, 0.1), 0.2)
+    both = [rbd.tracking_gains(model, each, np.ones(2 * n), np.ones(nu), period=2e-3)
+            for each in (motion, Sampled(motion))]
+    np.testing.assert_allclose(both[0].gains, both[1].gains, rtol=1e-9, atol=1e-9 * np.abs(both[0].gains).max())
+
+
 # ---- what is between and beside the periods
 
 

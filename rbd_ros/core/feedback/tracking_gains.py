@@ -158,11 +158,13 @@ def tracking_gains(model: RobotModel | Actuation, motion: Any, Q: ArrayLike, R: 
     discretised exactly over it, for efforts that are constant in between: Riccati's equation backwards from the end.
     model: with rigid joints of any kind, also on a floating base; or the `Actuation` of elastic joints, whose state is
     that of links and motors. motion: of `duration` (s), `motion(t)` gives q, v, a (N, …) at times (N,), for elastic
-    joints also jerk and snap. Q: (2 n,), a diagonal, or (2 n, 2 n), positive semidefinite, of the errors of position,
-    then velocity, on the tangent space; R: (nu,) or (nu, nu), positive definite. period (s): of the local loop. end:
-    Q of the state after the last period; by default the cost of holding the end forever, after which the last gain
-    holds. actuated: mask (nv,) or names of the coordinates that are driven, by default all but those of floating
-    joints. friction: fed forward; its viscous part counts in the linearisation, as does that of elastic joints.
+    joints also jerk and snap; or `motion.sample(t)` does at one time.
+
+    Q: (2 n,), a diagonal, or (2 n, 2 n), positive semidefinite, of the errors of position, then velocity, on the
+    tangent space; R: (nu,) or (nu, nu), positive definite. period (s): of the local loop. end: Q of the state after the
+    last period; by default the cost of holding the end forever, after which the last gain holds. actuated: mask (nv,)
+    or names of the coordinates that are driven, by default all but those of floating joints. friction: fed forward; its
+    viscous part counts in the linearisation, as does that of elastic joints.
 
     Raises `RbdError` for weights of other shapes or signs, a motion that needs effort where none acts, and, without
     `end`, naming the coordinate, if the efforts cannot hold the end.
@@ -234,9 +236,12 @@ def _plant(model: Any, actuated: Any, friction: Friction | None) -> Plant:
 
 def _course(plant: Plant, motion: Any, t: Array) -> Course:
     """The motion at times t (N,), checked."""
-    reference = motion(np.minimum(t, motion.duration)) if callable(motion) else None
+    t = np.minimum(t, motion.duration)
+    reference: Any = motion(t) if callable(motion) else None
+    if reference is None and hasattr(motion, "sample"):
+        reference = [None if part[0] is None else np.array(part) for part in zip(*map(motion.sample, t), strict=True)]
     try:
-        q, v, a, jerk, snap = (*reference, None, None)[:5]    # type: ignore[misc]
+        q, v, a, jerk, snap = (*reference, None, None)[:5]
     except (TypeError, ValueError):
         raise RbdError(f"motion: expected a function of the times (N,) that gives q, v, a, such as a SplineMotion, got "
                        f"{type(motion).__name__}") from None
