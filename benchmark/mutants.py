@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent.parent
 NEAR = {
     "core/dynamics": ("dynamics", "constrained", "contact", "simulation"),
     "core/derivatives": ("derivatives",),
+    "core/feedback": ("feedback",),
     "runtime/safety": ("control", "nodes/test_emergency_stop.py"),
     "runtime/control": ("control", "parameters"),
     "runtime/inputs": ("control", "parameters"),

@@ -8,7 +8,7 @@ import numpy as np
 from ..errors import RbdError, unknown_name
 from ..model.inertia import Array
 
-MOST_NUMBERS = 500_000
+MOST_SAMPLES, MOST_NUMBERS = 20_000, 500_000
 PRECISIONS = {"double": "", "float": "f"}    # suffix of numbers
 BODY = """
 /* Feedback along the motion at time t (s) since its start: effort[NU] = feed-forward + gain (x - x_d), with the state

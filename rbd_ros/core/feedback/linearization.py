@@ -28,6 +28,7 @@ from ..model.robot_model import RobotModel
 from ..motion.trajectory import Reference
 from ..simulation.springs import ArmSprings, with_rotors
 
+AT_ONCE = 1000     # matrices
 FEASIBLE = 1e-6    # relative effort of a motion on coordinates that are not driven, for rounding
 
 
@@ -159,7 +160,11 @@ def discretized(A: Array, B: Array, period: float) -> tuple[Array, Array]:
     from scipy.linalg import expm    # local import: saves 20 MB in nodes without planning
 
     nx, nu = B.shape[-2:]
-    generator = np.zeros((len(A), nx + nu, nx + nu))
-    generator[:, :nx, :nx], generator[:, :nx, nx:] = A, B
-    step = expm(generator * period)
-    return np.ascontiguousarray(step[:, :nx, :nx]), np.ascontiguousarray(step[:, :nx, nx:])
+    free, forced = np.empty_like(A), np.empty_like(B)
+    for begin in range(0, len(A), AT_ONCE):
+        part = slice(begin, begin + AT_ONCE)
+        generator = np.zeros((len(A[part]), nx + nu, nx + nu))
+        generator[:, :nx, :nx], generator[:, :nx, nx:] = period * A[part], period * B[part]
+        step = expm(generator)
+        free[part], forced[part] = step[:, :nx, :nx], step[:, :nx, nx:]
+    return free, forced

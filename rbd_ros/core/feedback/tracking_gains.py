@@ -18,12 +18,12 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from ..model.state import not_a_model, real, states
 from ..motion.trajectory import Reference
-from .gains_source import gains_source
+from .gains_source import MOST_SAMPLES, gains_source
 from .linear_feedback import control_fields
 from .linearization import Course, ElasticPlant, Plant, RigidPlant, discretized
 from .margins import LoopMargins, loop_margins
 
-MOST_PERIODS = 100_000
+MOST_NUMBERS = 20_000_000    # of the linearisation of all periods, for memory
 LARGEST = 1e4       # entry of a linearisation times the period: exp of more overflows
 SYMMETRIC = 1e-9    # relative asymmetry of weights, for rounding
 DECAY = 1e-9        # least decay per period of an end that is held
@@ -126,8 +126,8 @@ class TrackingGains:
                            "up")
         duration = float(self._motion.duration)
         samples = max(round(duration * positive(rate, "rate", "frequency")), 1) + 1
-        if samples > MOST_PERIODS:
-            raise RbdError(f"rate: {rate:g} Hz would be {samples:,} samples, expected at most {MOST_PERIODS:,}")
+        if samples > MOST_SAMPLES:
+            raise RbdError(f"rate: {rate:g} Hz would be {samples:,} samples, expected at most {MOST_SAMPLES:,}")
         t = np.linspace(0.0, duration, samples)
         course = _course(self._plant, self._motion, t)
         step = duration / (samples - 1)
@@ -181,9 +181,10 @@ def tracking_gains(model: RobotModel | Actuation, motion: Any, Q: ArrayLike, R: 
     end_cost = None if end is None else _weight(end, "end", nx, definite=False)
     h = positive(period, "period", "time")
     duration = positive(getattr(motion, "duration", None), "motion.duration", "time")
-    if duration / h > MOST_PERIODS:
-        raise RbdError(f"motion of {duration:g} s has more than {MOST_PERIODS:,} periods of {h:g} s: expected a longer "
-                       "period, or a part of the motion")
+    most = MOST_NUMBERS // (nx * (nx + nu))
+    if duration / h > most:
+        raise RbdError(f"motion of {duration:g} s has more than {most:,} periods of {h:g} s, as many as are supported "
+                       f"with {nx} states: expected a longer period, or a part of the motion")
     t = h * np.arange(int(np.ceil(duration / h - 1e-9)) + 1.0)
     course = _course(plant, motion, t)
     continuous = plant.linearized(_course(plant, motion, t + 0.5 * h))
