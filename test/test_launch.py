@@ -139,6 +139,7 @@ def test_bringup_drives_the_controller_it_is_given(launch):
     ("jtc", "trajectory_msgs/JointTrajectory", "joint_trajectory_controller/joint_trajectory", "points"),
     ("multi_dof", "control_msgs/MultiDOFCommand", "pid_controller/reference", "values"),
     ("joint_command", "control_msgs/JointCommand", "robot_joint_commands/effort", "values"),
+    ("linear_feedback", "linear_feedback_controller_msgs/Control", "control", "feedforward"),
     ("lbr", "lbr_fri_idl/LBRTorqueCommand", "command/torque", "torque")])
 def test_bringup_has_the_outputs_of_the_parameter_file(launch, tmp_path, adapter, kind, topic, field):
     package, name = kind.split("/")
@@ -160,7 +161,7 @@ def test_bringup_has_the_outputs_of_the_parameter_file(launch, tmp_path, adapter
 
     def effort():
         values = getattr(commands[0], field)
-        return values[0].effort if adapter == "jtc" else values
+        return values[0].effort if adapter == "jtc" else values.data if adapter == "linear_feedback" else values
 
     bringup.wait_for_active("/lbr/feedforward", repeat=send)
     bringup.wait_for(f"gravity on {topic}", lambda: commands and np.allclose(

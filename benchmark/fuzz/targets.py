@@ -91,7 +91,7 @@ def _target(name: str, executable: str, robot: str, limits: np.ndarray | None = 
 def make(name: str) -> Target:
     """The target of this name."""
     if name == "feedforward":
-        laws = tuple(("feedforward", law) for law in ("none", "gravity", "full", "computed_torque"))
+        laws = tuple(("feedforward", law) for law in ("none", "gravity", "full", "computed_torque", "lqr"))
         compensates = tuple(("robot_compensates", list(own)) for own in (["gravity"], ["coriolis", "friction"], [""]))
         return _target(name, name, "iiwa", own={"gains.kp": [50.0], "gains.kd": [5.0], "feedforward": "full",
                                                 "robot_compensates": [""]}, valid=GAINS + laws + compensates)

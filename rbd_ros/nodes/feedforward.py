@@ -27,7 +27,7 @@ from .base.following_node import FOLLOWING_NODE_TABLE, FollowingNode
 from .base.rclpy_inside import take
 from .base.spin import run
 from .loop.joint_state_inputs import Shortcut
-from .loop.steady_answers import SteadyAnswers
+from .loop.steady_answers import QuickAnswers, SteadyAnswers
 from .outputs.contact_changes import ContactOutput
 from .outputs.output import Output
 from .outputs.wrenches import WrenchOutput
@@ -59,9 +59,12 @@ class FeedforwardNode(FollowingNode):
         return [ContactOutput(self, controller.model, controller.contacts.take_changes), *wrenches]
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
-        # The steady cycle does not support a moving base.
-        return (SteadyAnswers(self, TrackingCycle(self.controller, transit))
-                if COMPILED and self.controller.odometry is None else None)
+        # The steady cycle does not support a moving base, and an output that looks at the controller.
+        if not COMPILED or self.controller.odometry is not None:
+            return None
+        if "linear_feedback" in self.get_parameter("adapters").value:
+            return QuickAnswers(self, transit)
+        return SteadyAnswers(self, TrackingCycle(self.controller, transit))
 
     def create_inputs(self) -> None:
         super().create_inputs()

@@ -45,7 +45,7 @@ def turntable():
                                   f'<axis xyz="{axis}"/></joint>'))
 
 
-@pytest.mark.parametrize("law", FEEDFORWARD)
+@pytest.mark.parametrize("law", [law for law in FEEDFORWARD if law != "lqr"])
 @pytest.mark.parametrize("turns", [False, True])
 def test_every_law_is_that_of_the_arm_on_a_turntable(law, turns):
     kp, kd = np.array([30.0, 20.0]), np.array([3.0, 2.0])

@@ -10,20 +10,13 @@ import numpy as np
 import pytest
 from actuation.drives import mixed
 from feedback.plants import Drifting, Resting, spline
-from nodes.stand_in_messages import generate
+from nodes.stand_in_messages import LFC_MSGS, generate
 from support.trees import random_tree
 
 import rbd_ros as rbd
 
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
 COMPILERS = [each for each in ("gcc", "clang") if shutil.which(each)]
-LFC_MSGS = {    # linear_feedback_controller_msgs 3, as published
-    "Contact": "bool active\nstring name\ngeometry_msgs/Wrench wrench\ngeometry_msgs/Pose pose\n",
-    "Sensor": "std_msgs/Header header\ngeometry_msgs/Pose base_pose\ngeometry_msgs/Twist base_twist\n"
-              "sensor_msgs/JointState joint_state\nContact[] contacts\n",
-    "Control": "std_msgs/Header header\nstd_msgs/Float64MultiArray feedback_gain\n"
-               "std_msgs/Float64MultiArray feedforward\nSensor initial_state\n",
-}
 
 
 @pytest.fixture(scope="module")

@@ -313,11 +313,25 @@ def test_a_wrong_motion_is_named(answer, words):
         rbd.tracking_gains(rbd.sample("iiwa"), Wrong(answer), np.ones(14), np.ones(7))
 
 
+def test_the_growth_of_what_cannot_be_held_is_that_of_the_pendulum():
+    """Two pendulums upright on one base, one of them driven: the other falls with √(m g l / I)."""
+    link = rbd.Inertia(2.0, (0.0, 0.0, 0.5), np.diag([0.1, 0.1, 0.01]))
+    joints = tuple(rbd.JointSpec(name, "revolute", "base", f"{name}_link", axis=(0.0, 1.0, 0.0))
+                   for name in ("driven", "free"))
+    links = {"base": rbd.Inertia.zero(), "driven_link": link, "free_link": link}
+    model = rbd.RobotModel.from_description(rbd.Description("pendulums", links, joints))
+    growth = np.sqrt(2.0 * 9.81 * 0.5 / (0.1 + 2.0 * 0.25))
+    with pytest.raises(rbd.RbdError, match=rf"they move 'free' least \(growth {growth:.3g} 1/s\)"):
+        rbd.tracking_gains(model, Resting([0.0, 0.0], 2, 0.1), np.ones(4), [1.0], actuated=["driven"])
+
+
 def test_elastic_joints_need_smooth_motions_and_have_their_own_friction():
     actuation = mixed()
     n, nu = 7 + actuation.nm - 1, actuation.nm
     with pytest.raises(rbd.RbdError, match="jerk and snap"):
         rbd.tracking_gains(actuation, Wrong(lambda m: (np.zeros((m, 7)),) * 3), np.ones(2 * n), np.ones(nu))
+    with pytest.raises(rbd.RbdError, match="jerk and snap"):
+        rbd.tracking_gains(actuation, Wrong(lambda m: (np.zeros((m, 7)),) * 4), np.ones(2 * n), np.ones(nu))
     with pytest.raises(rbd.RbdError, match="expected None with elastic joints"):
         rbd.tracking_gains(actuation, spline(np.zeros(7), np.ones(7), 1.0), np.ones(2 * n), np.ones(nu),
                            actuated=["joint_1"])

@@ -23,6 +23,13 @@ LBR_FRI_IDL = {    # lbr_fri_idl 2; of LBRState only what is read
     "LBRTorqueCommand": "float64[7] joint_position\nfloat64[7] torque\n",
     "LBRState": "int8 session_state\nfloat64[7] measured_joint_position\n",
 }
+LFC_MSGS = {    # linear_feedback_controller_msgs
+    "Contact": "bool active\nstring name\ngeometry_msgs/Wrench wrench\ngeometry_msgs/Pose pose\n",
+    "Sensor": "std_msgs/Header header\ngeometry_msgs/Pose base_pose\ngeometry_msgs/Twist base_twist\n"
+              "sensor_msgs/JointState joint_state\nContact[] contacts\n",
+    "Control": "std_msgs/Header header\nstd_msgs/Float64MultiArray feedback_gain\n"
+               "std_msgs/Float64MultiArray feedforward\nSensor initial_state\n",
+}
 
 
 def generate(folder: Path, package: str, definitions: dict[str, str]) -> None:

@@ -10,9 +10,11 @@ import pytest
 from harness import NodeProcess, Peer
 from rclpy.clock import Clock
 from rclpy.serialization import deserialize_message
-from stand_in_messages import CONTROL_MSGS, LBR_FRI_IDL, generate
+from stand_in_messages import CONTROL_MSGS, LBR_FRI_IDL, LFC_MSGS, generate
 from support import elastic_arm
-from support.arm import NAMES, arm
+from support.arm import A_REF, NAMES, Q_REF, V_REF, arm
+from support.arm import Q as NEAR_Q, V as NEAR_V
+from support.lqr import gain
 
 import rbd_ros as rbd
 from rbd_ros.nodes.outputs import ADAPTERS, ADAPTERS_TABLE, make_outputs
@@ -79,10 +81,12 @@ def stand_ins(tmp_path_factory):
     try:
         generate(folder, "control_msgs", CONTROL_MSGS)
         generate(folder, "lbr_fri_idl", LBR_FRI_IDL)
+        generate(folder, "linear_feedback_controller_msgs", LFC_MSGS)
         yield
     finally:
         sys.path.remove(str(folder))
-        for name in [name for name in sys.modules if name.split(".")[0] in ("control_msgs", "lbr_fri_idl")]:
+        for name in [name for name in sys.modules if name.split(".")[0] in (
+                "control_msgs", "lbr_fri_idl", "linear_feedback_controller_msgs")]:
             del sys.modules[name]
 
 
@@ -171,6 +175,63 @@ def test_joint_command(stand_ins):
     assert abs(message["header"]["stamp"]["sec"] - time.time()) < 60.0    # now: a repeated safe output is fresh
     topic, message = publish("joint_command", joint_command__topic="sim/effort", joint_command__joints=["elbow"])
     assert topic == "sim/effort" and message["joint_names"] == ["elbow"] and message["values"] == [-6.0]
+
+
+def applied(message, q, v):
+    """The efforts of linear-feedback-controller for this message."""
+    joints = message["initial_state"]["joint_state"]
+    rows, columns = (dim["size"] for dim in message["feedback_gain"]["layout"]["dim"])
+    gain = np.reshape(message["feedback_gain"]["data"], (rows, columns))
+    error = np.concatenate([np.array(joints["position"]) - q, np.array(joints["velocity"]) - v])
+    return np.array(message["feedforward"]["data"]) + gain @ error
+
+
+def test_linear_feedback_is_a_plain_torque_without_a_command(stand_ins):
+    topic, message = publish("linear_feedback")
+    assert topic == "control" and message["initial_state"]["joint_state"]["name"] == NAMES
+    assert not any(message["feedback_gain"]["data"])
+    np.testing.assert_array_equal(applied(message, Q + 1.0, V - 1.0), EFFORT)
+    assert abs(message["header"]["stamp"]["sec"] - time.time()) < 60.0
+
+
+def streaming(stand_ins, **values):
+    """A message of a node that follows a stream of references, and its answer to the same state."""
+    node, output = make("linear_feedback", ramp_in=0.0, feedforward="lqr", lqr__position=[100.0], lqr__velocity=[2.0],
+                        lqr__effort=[0.5], friction__coulomb=False, friction__damping=False, **values)
+    controller = node.controller
+    controller.activate(0.0)
+    assert controller.on_reference(1.0, 0, NAMES, Q_REF, V_REF, A_REF)
+    command = controller.on_state(1.0, 1, NAMES, NEAR_Q, NEAR_V)
+    output.publish((5, 0), NEAR_Q, NEAR_V, command)
+    [topic] = node.topics
+    return topic, node.published[topic][0]
+
+
+def test_linear_feedback_parameters(stand_ins):
+    """By `hold`, reference and feed-forward are those of its middle; the gain is that of the answered state."""
+    K = gain(arm().with_(damping=0.0), Q_REF, V_REF, A_REF, 100.0, 2.0, 0.5)
+    for hold in (0.0, 0.02, 0.1):
+        topic, message = streaming(stand_ins, linear_feedback__hold=hold)
+        assert topic == "control"
+        h = 0.5 * hold
+        later = Q_REF + h * V_REF + 0.5 * h * h * A_REF, V_REF + h * A_REF, A_REF
+        for q, v in ((NEAR_Q, NEAR_V), (NEAR_Q + 0.1, NEAR_V - 0.3)):
+            expected = rbd.inverse_dynamics(arm(), *later) + K @ np.concatenate([q - later[0], v - later[1]])
+            np.testing.assert_allclose(applied(message, q, v), expected, rtol=0, atol=1e-6)
+    topic, turned = streaming(stand_ins, linear_feedback__topic="loop", linear_feedback__joints=NAMES[::-1],
+                              linear_feedback__hold=0.1)
+    assert topic == "loop" and turned["initial_state"]["joint_state"]["name"] == NAMES[::-1]
+    np.testing.assert_allclose(applied(turned, Q[::-1] + 0.1, V[::-1]), applied(message, Q + 0.1, V)[::-1], atol=1e-9)
+
+
+def test_linear_feedback_is_for_robots_and_nodes_that_it_fits(stand_ins):
+    with pytest.raises(rbd.RbdError, match=r"state of all joints.*expected shoulder, elbow, got elbow"):
+        make("linear_feedback", linear_feedback__joints=["elbow"])
+    settings = FlatnessSettings.from_values({}, arm())
+    with pytest.raises(rbd.RbdError, match="has the feedback of node feedforward"):
+        make_outputs(FakeNode(), arm(), settings, validate(ADAPTERS_TABLE, {"adapters": ["linear_feedback"]}))
+    with pytest.raises(rbd.RbdError, match="has the feedback of node feedforward"):
+        make("linear_feedback", odometry="odom")
 
 
 @pytest.fixture
@@ -269,6 +330,7 @@ def without(package, monkeypatch):
 
 
 @pytest.mark.parametrize(("adapter", "package"), [("multi_dof", "control_msgs"), ("joint_command", "control_msgs"),
+                                                  ("linear_feedback", "linear_feedback_controller_msgs"),
                                                   ("lbr", "lbr_fri_idl")])
 def test_missing_package_is_named(adapter, package, monkeypatch):
     without(package, monkeypatch)

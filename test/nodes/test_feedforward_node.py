@@ -11,6 +11,7 @@ from harness import RELIABLE, Peer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import Trigger
+from support.lqr import gain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
@@ -74,6 +75,11 @@ def test_gains_and_terms_change_while_running(start, peer, model):
     assert peer.set_parameter("friction.damping", False).successful
     assert peer.set_parameter("friction.coulomb", False).successful
     follow(peer, rbd.inverse_dynamics(model, Q, V, A_REF + pd))
+    for name, value in (("lqr.position", 100.0), ("lqr.velocity", 2.0), ("lqr.effort", 0.5), ("feedforward", "lqr")):
+        assert peer.set_parameter(name, value).successful
+    smooth = model.with_(damping=0.0)
+    regulator = gain(smooth, Q_REF, V_REF, A_REF, 100.0, 2.0, 0.5) @ np.concatenate([Q - Q_REF, V - V_REF])
+    follow(peer, rbd.inverse_dynamics(smooth, Q_REF, V_REF, A_REF) + regulator)
 
 
 def test_parameters_override_the_configuration_file(start, peer, model):

@@ -42,6 +42,8 @@ OUTPUTS = {
         "controller", "joints", "time_from_start", "velocities")},
     **{f"multi_dof.{name}": f"{ADAPTERS}::test_multi_dof" for name in ("controller", "joints")},
     **{f"joint_command.{name}": f"{ADAPTERS}::test_joint_command" for name in ("topic", "joints")},
+    **{f"linear_feedback.{name}": f"{ADAPTERS}::test_linear_feedback_parameters" for name in (
+        "topic", "joints", "hold")},
     **{f"lbr.{name}": f"{ADAPTERS}::test_lbr_parameters" for name in ("command_topic", "state_topic", "joints")},
     **{f"handover.{name}": "nodes/test_handover.py::test_handover_parameters" for name in (
         "controller_manager", "activate", "deactivate", "timeout")},

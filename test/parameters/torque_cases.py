@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from parameters.case import Case, Values, begun
 from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
+from support.lqr import gain
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.friction import LOAD_SMOOTHING
@@ -32,6 +33,7 @@ PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettin
                             "cartesian": (CARTESIAN_TABLE, CartesianSettings, CartesianController, 0.0)}
 PULL = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -5.0])
 FALLBACK = np.array([7.0, 8.0])
+WEIGHTS = {"position": [100.0], "velocity": [2.0], "effort": [0.5]}    # small, so that no limit is reached
 REPORTS = {"contact.reaction": "report", "contact.threshold": 0.1}
 MEASURES = REPORTS | {"contact.effort": "joint_states"}
 LOAD = {"payload.body": "lower", "payload.mass": 2.0, "payload.com": [0.1, 0.0, 0.05],
@@ -336,6 +338,12 @@ def cases(program: str) -> dict[str, Case]:
     def case(value: Any, observe: Callable[..., Any], expected: Any, given: Values | None = None) -> Case:
         return Case(value, partial(observe, program), expected, given or {})
 
+    def lqr(name: str, value: Any) -> Case:
+        error = np.concatenate([Q - Q_REF, V - V_REF])
+        expected = follow(model) + gain(model, Q_REF, V_REF, A_REF, **(WEIGHTS | {name: value})) @ error
+        given = {f"lqr.{other}": weight for other, weight in WEIGHTS.items() if other != name}
+        return replace(case(value, effort, expected, {"feedforward": "lqr", **given}), tolerance=1e-8)
+
     weak = partial(effort, urdf=arm_urdf(shoulder_effort=0.0))
     gravity = rbd.gravity_effort(model, Q)
     return {
@@ -380,7 +388,9 @@ def cases(program: str) -> dict[str, Case]:
         "friction.viscous_asymmetry": case([0.05, 0.0], effort, lambda was: was + [0.05, 0.0] * V_REF * t),
         "friction.load": case([0.2, 0.1], effort, lambda was: was + [0.2, 0.1] * t * np.hypot(
             was - friction, LOAD_SMOOTHING)),
-    } | ({"feedforward": case("none", effort, np.zeros(2)), "wrench_joints": case(["elbow"], sensed, (
+    } | ({"feedforward": case("none", effort, np.zeros(2)), **{f"lqr.{name}": lqr(name, value) for name, value in (
+            ("position", [200.0, 50.0]), ("velocity", [1.0, 3.0]), ("effort", [0.2, 0.1]), ("period", 0.02))},
+        "wrench_joints": case(["elbow"], sensed, (
         ("~/wrench/elbow", "lower"), -rbd.joint_wrenches(model, Q, V, 0.0 * V)[[model.body_index("lower")]])),
         "odometry": case("odom", on_a_tilted_base, rbd.gravity_effort(model.with_(gravity=TILTED), Q)),
         "odometry_timeout": case(0.305, until_lost, 0.31),

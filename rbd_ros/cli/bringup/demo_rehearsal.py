@@ -27,7 +27,7 @@ def run(namespace: argparse.Namespace) -> int:
     config = Path(namespace.config)
     plan = rehearse(config, description_of(namespace) if named(namespace) else None)
     settings = FeedforwardSettings.from_values(plan.values, plan.model)
-    still = not (settings.law.kp.any() or settings.law.kd.any())
+    still = not (settings.law.kp.any() or settings.law.kd.any() or settings.law.feedforward == "lqr")
     motion = slow_motion(plan.model, settings, duration, namespace.seed)
     if still:
         motion = demo_motion.Cosines(motion.position(0.0), np.zeros(plan.model.nv), np.zeros(plan.model.nv))

@@ -192,7 +192,7 @@ def tracking_gains(model: RobotModel | Actuation, motion: Any, Q: ArrayLike, R: 
         raise RbdError(f"the linearisation of model '{plant.model.name}' along this motion is beyond what floating "
                        f"point numbers hold in a period of {h:g} s")
     A, B = discretized(*continuous, h)
-    cost = _held_forever(plant, course, (A[-1], B[-1]), q_cost, r_cost) if end_cost is None else end_cost
+    cost = _held_forever(plant, course, (A[-1], B[-1]), q_cost, r_cost)[0] if end_cost is None else end_cost
     gains = riccati(A, B, q_cost, r_cost, cost)
     if not np.isfinite(gains).all():
         raise RbdError(f"gains of model '{plant.model.name}' would not be finite: weights, or the motion, are beyond "
@@ -274,8 +274,18 @@ def _weight(value: ArrayLike, name: str, size: int, definite: bool) -> Array:
     return matrix
 
 
-def _held_forever(plant: Plant, course: Course, step: tuple[Array, Array], Q: Array, R: Array) -> Array:
-    """The cost matrix of the last state held forever; raises `RbdError` if the efforts cannot hold it."""
+def standing_gain(plant: RigidPlant, reference: Reference, Q: Array, R: Array, period: float) -> Array:
+    """The gain (nu, 2 n) at one reference, as if the linearisation there held forever: that of `tracking_gains` where
+    the robot follows faster than the motion changes. Q, R: checked matrices.
+    """
+    q, v, a = (x[np.newaxis] for x in reference[:3])
+    course = Course(q, v, a, np.zeros((1, len(plant.inputs))))
+    A, B = discretized(*plant.linearized(course), period)
+    return _held_forever(plant, course, (A[0], B[0]), Q, R)[1]
+
+
+def _held_forever(plant: Plant, course: Course, step: tuple[Array, Array], Q: Array, R: Array) -> tuple[Array, Array]:
+    """Cost matrix and gain of the last state held forever; raises `RbdError` if the efforts cannot hold it."""
     from scipy.linalg import solve_discrete_are    # local import: saves 20 MB in nodes without planning
 
     A, B = step
@@ -292,7 +302,7 @@ def _held_forever(plant: Plant, course: Course, step: tuple[Array, Array], Q: Ar
         raise RbdError(f"model '{plant.model.name}': the efforts ({', '.join(plant.inputs)}) with these weights do not "
                        f"hold the end of the motion: they move '{name}' least (growth {growth:.3g} 1/s), or Q does not "
                        "weigh it. Give `end`, a weight of the state at the end, or drive more coordinates")
-    return np.asarray(0.5 * (P + P.T))
+    return np.asarray(0.5 * (P + P.T)), np.asarray(K)
 
 
 def least_controllable(A: Array, B: Array, plant: Plant, course: Course) -> tuple[str, float]:

@@ -47,10 +47,11 @@ SHARED: dict[str, dict[str, Any]] = {
         "default_value": "1.0",
         "description": "Mass of the simulated robot over that of its model, 0.001 to 1000."},
     "feedforward": {
-        "default_value": "full", "choices": ["none", "gravity", "full", "computed_torque"],
+        "default_value": "full", "choices": ["none", "gravity", "full", "computed_torque", "lqr"],
         "description": "Model torque that is added to the feedback: none; gravity of the measured position; inverse "
                        "dynamics of the reference (full); inverse dynamics of the measured state with the feedback as "
-                       "acceleration (computed_torque; its gains are in 1/s^2 and 1/s, so give a params_file)."},
+                       "acceleration (computed_torque; its gains are in 1/s^2 and 1/s, so give a params_file); full "
+                       "with gains by weights (lqr)."},
 }
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
-from . import forward_command, joint_command, joint_state, jtc, lbr, multi_dof
+from . import forward_command, joint_command, joint_state, jtc, lbr, linear_feedback, multi_dof
 from .output import Output
 
 ADAPTERS: dict[str, ModuleType] = {
     "forward_command": forward_command, "joint_state": joint_state, "jtc": jtc, "multi_dof": multi_dof,
-    "joint_command": joint_command, "lbr": lbr}
+    "joint_command": joint_command, "linear_feedback": linear_feedback, "lbr": lbr}
 
 ADAPTERS_TABLE: Table = (
     Parameter("adapters", "strings", (), "Outputs beside ~/effort.", choices=tuple(ADAPTERS), read_only=True),

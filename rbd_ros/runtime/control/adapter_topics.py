@@ -40,6 +40,8 @@ ADAPTER_TOPICS: dict[str, tuple[AdapterTopic, ...]] = {
         "Controller that takes control_msgs/MultiDOFCommand on <controller>/reference."), "/reference"),),
     "joint_command": (AdapterTopic(_text(
         "joint_command.topic", "robot_joint_commands/effort", "Topic of the control_msgs/JointCommand output.")),),
+    "linear_feedback": (AdapterTopic(_text(
+        "linear_feedback.topic", "control", "Topic of the linear_feedback_controller_msgs/Control output.")),),
     "lbr": (
         AdapterTopic(_text("lbr.command_topic", "command/torque", "Topic of the lbr_fri_idl/LBRTorqueCommand output.")),
         AdapterTopic(_text("lbr.state_topic", "state", "Topic of lbr_fri_idl/LBRState: torque is sent only while its "

@@ -18,7 +18,7 @@ from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Rejected, Verdict
 from ..parameters import Table, setting, taken, validate
-from ..robot import joint_order
+from ..robot import joint_order, loaded
 from ..safety import NOTHING, Command, NoCommand
 from ..safety.hold import HoldGains
 from ..world.moving_base import MovingBase, floating
@@ -26,6 +26,7 @@ from ..world.odometry import ODOMETRY, ODOMETRY_TIMEOUT, Odometry, OdometryInput
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
 from .contact_reaction import ContactReaction, ContactSettings
 from .following import FollowingController, FollowingLaws, FollowingSettings, following_table
+from .lqr_settings import LQRSettings
 from .tracking_law import TrackingLaw, TrackingLawSettings
 from .torque_settings import TorqueSettings
 
@@ -48,10 +49,13 @@ class FeedforwardSettings(FollowingSettings):
         values = validate(FEEDFORWARD_TABLE, values)
         order = joint_order(values["joints"], model)[2]
         law = TrackingLawSettings(friction=FrictionTerms.from_values(values, order),
+                                  lqr=LQRSettings(**taken(LQRSettings, values, order)),
                                   **taken(TrackingLawSettings, values, order))
         sensors = wrench_sensors(values["wrench_joints"], model)
         if values["odometry"]:
             _check_moving(values)
+        elif law.feedforward == "lqr":    # raises if the weights do not hold the robot
+            TrackingLaw(loaded(model, values), law)
         contact = ContactSettings(**taken(ContactSettings, values, order))
         _check_contact(contact, law)
         fields = FeedforwardSettings.fields_from(values, model)
@@ -63,7 +67,7 @@ class FeedforwardSettings(FollowingSettings):
 
     def damping_gains(self) -> DampingGains | None:
         model, law = self.model, self.law
-        if not law.kd.any():
+        if not law.kd.any() or law.feedforward == "lqr":    # whose gains are made for `lqr.period`
             return None
         # The gains of computed_torque are accelerations: the model's inertia, whatever it is, is in the torque.
         inertia = np.ones(model.nv) if law.feedforward == "computed_torque" else sampled_inertia(model)
@@ -71,7 +75,7 @@ class FeedforwardSettings(FollowingSettings):
 
 
 FEEDFORWARD_TABLE: Table = (
-    *following_table(FeedforwardSettings, TrackingLawSettings, ContactSettings),
+    *following_table(FeedforwardSettings, TrackingLawSettings, LQRSettings, ContactSettings),
     *friction_rows("Compensate", where=" at the reference's velocity; full and computed_torque"),
     *drive_friction_rows(),
     WRENCH_JOINTS, ODOMETRY,
@@ -90,6 +94,9 @@ def _check_moving(values: Mapping[str, Any]) -> None:
     if values["wrench_joints"]:
         raise RbdError("parameter 'wrench_joints' is not supported with odometry: sensors feel the base's "
                        "acceleration, which is not known")
+    if values["feedforward"] == "lqr":
+        raise RbdError("parameter 'feedforward' is 'lqr', which is not supported with odometry: its linearisation is "
+                       "that of a robot on a base that stands still")
     if values["contact.reaction"] != "off":
         raise RbdError("parameter 'contact.reaction' is not supported with odometry: joint efforts feel the base's "
                        "acceleration, which is not known")
@@ -114,19 +121,20 @@ class FeedforwardLaws(FollowingLaws):
 
     def __init__(self, settings: FeedforwardSettings, reference: ReferenceInput,
                  odometry: OdometryInput | None = None) -> None:
-        super().__init__(settings, reference)
         self.moving = None if settings.floating is None or odometry is None else MovingBase(
             settings.floating, odometry, settings.law)
-        self._hold_gains = self.bounded(settings.law.kp, settings.law.kd, settings.safety.effort_limit)
-        self.law = TrackingLaw(self.model, settings.law) if self.moving is None else self.moving.law
+        self.law = TrackingLaw(settings.model, settings.law) if self.moving is None else self.moving.law
+        self._kp, self._kd = (self.law.kp, self.law.kd) if self.law.lqr else (settings.law.kp, settings.law.kd)
+        super().__init__(settings, reference)
+        self._hold_gains = self.bounded(self._kp, self._kd, settings.safety.effort_limit)
 
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any, share: float) -> Array:
         """As `TrackingLaw.effort`."""
         return (self.law if self.moving is None else self.moving).effort(q, v, reference, wrenches, share)
 
     def return_time(self) -> Array:
-        law = self.settings.law
-        return np.divide(law.kd, law.kp, out=np.full(self.model.nv, np.inf), where=(law.kp > 0.0) & (law.kd > 0.0))
+        return np.divide(self._kd, self._kp, out=np.full(self.model.nv, np.inf),
+                         where=(self._kp > 0.0) & (self._kd > 0.0))
 
     def hold_gains(self, q: Array) -> HoldGains | None:
         law = self.settings.law

@@ -85,6 +85,10 @@ class FollowingLaws(Laws):
         """Record the inputs of the command for the state received at this time."""
         self.used_before, self.used, self._used_at = self.used, inputs, at
 
+    def using(self, at: float) -> Any:
+        """Inputs of the command for the state received at this time; None without one."""
+        return self.used if self._used_at == at else None
+
     def before(self, at: float) -> Any:
         """Inputs of the command for the state before the one received at this time."""
         return self.used_before if self._used_at == at else self.used

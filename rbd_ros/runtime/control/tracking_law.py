@@ -8,6 +8,7 @@ With e = q_ref ⊖ q, ė = v_ref − v, ID the inverse dynamics and g the gravit
 | `gravity`         | g(q) + Kp e + Kd ė                                                    |
 | `full`            | ID(q_ref, v_ref, a_ref) + friction(v_ref, ID) + Kp e + Kd ė           |
 | `computed_torque` | ID(q, v, a_ref + Kp e + Kd ė) + friction(v_ref, ID), gains in 1/s², 1/s |
+| `lqr`             | ID(q_ref, v_ref, a_ref) + friction(v_ref, ID) − K (e, ė), K by weights (`lqr_gains`) |
 
 External wrenches enter g and ID. Terms that the robot's own controller adds (g(q), C(q, v) v, friction) are subtracted
 from every law that contains them.
@@ -20,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dynamics.friction import Friction
+from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import BeyondNumbers, unknown_name
 from ...core.model.robot_model import RobotModel
 from ...core.model.state import node_wrenches
@@ -28,10 +31,11 @@ from ...core.steady import tracking
 from ...core.steady.tracking import tracking_entry
 from ..friction_terms import ALL_FRICTION, FrictionTerms
 from ..parameters import Parameter, parameter, setting
+from .lqr_settings import LQRSettings
 
 Array = NDArray[np.float64]
 
-FEEDFORWARD = ("none", "gravity", "full", "computed_torque")
+FEEDFORWARD = ("none", "gravity", "full", "computed_torque", "lqr")
 COMPENSATES = ("gravity", "coriolis", "friction")
 ROBOT_COMPENSATES = Parameter("robot_compensates", "strings", (), "What the robot's own controller adds to the torque "
                               "it is sent.", choices=COMPENSATES)
@@ -41,8 +45,8 @@ ROBOT_COMPENSATES = Parameter("robot_compensates", "strings", (), "What the robo
 class TrackingLawSettings:
     """Choice of the law. `kp`, `kd` (nv,): N m/rad and N m s/rad, or 1/s² and 1/s with `computed_torque`.
 
-    `friction`: compensated friction terms of the model. `compensates`: terms added by the robot itself, of
-    `COMPENSATES`.
+    lqr: needed by law `lqr`. `friction`: compensated friction terms of the model. `compensates`: terms added by the
+    robot itself, of `COMPENSATES`.
     """
 
     kp: Array = parameter((0.0,), "Proportional gain, N m/rad or N/m; 1/s² with computed_torque.", name="gains.kp",
@@ -51,13 +55,18 @@ class TrackingLawSettings:
                           lower=0.0, upper=1e9)
     feedforward: str = parameter("full", "Model torque that is added to the feedback: none; gravity of the measured "
                                  "position; inverse dynamics of the reference (full); inverse dynamics of the measured "
-                                 "state with the feedback as acceleration (computed_torque).", choices=FEEDFORWARD)
+                                 "state with the feedback as acceleration (computed_torque); full with the gains of a "
+                                 "linear-quadratic regulator in place of gains.* (lqr), which takes a millisecond per "
+                                 "joint state or more.", choices=FEEDFORWARD)
     friction: FrictionTerms = ALL_FRICTION
     compensates: tuple[str, ...] = setting(ROBOT_COMPENSATES)
+    lqr: LQRSettings | None = None
 
 
 class TrackingLaw:
-    """The law of `settings` for one robot. `packed`: the law for kernels (`core/steady/tracking.py`)."""
+    """The law of `settings` for one robot. `packed`: the law for kernels (`core/steady/tracking.py`), without the
+    feedback of `lqr`. kp, kd (nv,): gains, of lqr at rest in the neutral position, of each joint by itself.
+    """
 
     def __init__(self, model: RobotModel, settings: TrackingLawSettings) -> None:
         if settings.feedforward not in FEEDFORWARD:
@@ -67,15 +76,37 @@ class TrackingLaw:
         self._none = np.zeros(0)
         self._feedback = bool(settings.kp.any() or settings.kd.any())
         kind = settings.feedforward
+        self.lqr = kind == "lqr"
+        self._feedback = self._feedback and not self.lqr
         self.only_feedback = self._feedback and kind == "none"
-        self.needs_reference = self._feedback or kind in ("full", "computed_torque")
+        self.needs_reference = self._feedback or kind in ("full", "computed_torque", "lqr")
         self.packed = self._packed()
+        self.kp, self.kd = settings.kp, settings.kd
+        if self.lqr:
+            from .lqr_gains import LQRGains    # local import: SciPy's linear algebra is not needed by other laws
+            assert settings.lqr is not None
+            self._gains = LQRGains(model, self._friction(), settings.lqr)
+            at_rest = self._gains.at(Reference(model.neutral(), self._zero, self._zero))
+            self.kp, self.kd = (np.maximum(-np.diag(part), 0.0) for part in np.hsplit(at_rest, 2))
+
+    def _friction(self) -> Friction | None:
+        """The friction that the law compensates."""
+        settings = self.settings
+        dynamic = settings.feedforward in ("full", "computed_torque", "lqr")
+        return settings.friction.law(self.model) if dynamic and "friction" not in settings.compensates else None
+
+    def gain(self, q: Array, reference: Reference) -> Array:
+        """∂effort/∂(q, v) (nv, 2 nv) by the feedback, at the measured q."""
+        if self.lqr:
+            return self._gains.at(reference)
+        gain = -np.hstack([np.diag(self.kp), np.diag(self.kd)])
+        return mass_matrix(self.model, q) @ gain if self.settings.feedforward == "computed_torque" else gain
 
     def _packed(self) -> Array:
         settings, nv = self.settings, self.model.nv
-        kind, compensated = settings.feedforward, settings.compensates
+        kind, compensated = "full" if self.lqr else settings.feedforward, settings.compensates
         dynamic = kind in ("full", "computed_torque")
-        friction = settings.friction.law(self.model) if dynamic and "friction" not in compensated else None
+        friction = self._friction()
         packed = np.zeros(tracking.packed_size(nv))
         packed[tracking.KIND] = FEEDFORWARD.index(kind)
         packed[tracking.FEEDBACK], packed[tracking.ALONE] = self._feedback, self.only_feedback
@@ -103,6 +134,10 @@ class TrackingLaw:
         except TypeError:    # arrays with gaps, or read-only
             good = tracking_entry.call(model._block, self.packed, *map(np.array, arrays), wrench, share, model._work,
                                        tau)
+        if self.lqr and reference is not None and share > 0.0:
+            error = np.concatenate([model.difference(reference.q, q), v - reference.v])
+            tau += share * (self.gain(q, reference) @ error)
+            good = good and bool(np.isfinite(tau).all())
         if not good:
             raise BeyondNumbers("the torque would not be finite: the state or the reference is too large, beyond what "
                                 "floating point numbers hold")

@@ -10,12 +10,12 @@ from .steady_following import FollowingCycle
 
 
 class TrackingCycle(FollowingCycle[FeedforwardLaws]):
-    """Steady cycle for all laws of `tracking_law`."""
+    """Steady cycle for all laws of `tracking_law` but lqr."""
 
     entry = steady_cycle_entry
 
     def suits(self, laws: FeedforwardLaws) -> bool:
-        return True
+        return not laws.law.lqr
 
     def arrays(self, laws: FeedforwardLaws) -> tuple[Array, ...]:
         return laws.model._block, laws.model._work, laws.law.packed
