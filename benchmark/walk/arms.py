@@ -64,7 +64,7 @@ def arm(name: str) -> Arm:
         model = rbd.sample("iiwa" if name == "feedforward" else "two_link")
     common = COMMON | {"payload.body": model.body_names[-1]}
     if name == "feedforward":
-        laws = ("feedforward", ("none", "gravity", "full", "computed_torque", "lqr"))
+        laws = ("feedforward", (*("none", "gravity", "full", "computed_torque") * 3, "lqr"))    # without steady cycle
         return Arm(name, model, lambda values: FeedforwardSettings.from_values(values, model),
                    lambda settings: FeedforwardController(model, settings),    # type: ignore[arg-type]
                    common | {"gains.kp": [20.0], "gains.kd": [2.0]}, (*OTHERS, *RIGID, laws, laws))

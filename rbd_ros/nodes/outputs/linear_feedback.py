@@ -15,7 +15,6 @@ from std_msgs.msg import MultiArrayDimension
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.adapter_topics import ADAPTER_TOPICS
-from ...runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command
@@ -36,7 +35,7 @@ class LinearFeedbackOutput(Output):
     """linear_feedback_controller_msgs/Control, stamped with the time of publication."""
 
     def __init__(self, node: Any, kind: Any, topic: str, joints: Sequence[str], indices: Indices, hold: float) -> None:
-        from ...runtime.control.local_feedback import local_feedback    # SciPy's linear algebra, only for this output
+        from ...runtime.control.local_feedback import local_feedback    # not in nodes without this output
         n = len(indices)
         message = kind()
         message.initial_state.joint_state.name = list(joints)
@@ -50,9 +49,7 @@ class LinearFeedbackOutput(Output):
         self._columns = np.concatenate([indices, n + indices])
 
     def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
-        controller = self._owner.controller
-        assert isinstance(controller, FeedforwardController)
-        at = self._local(controller, q, v, command.effort, self._hold)
+        at = self._local(self._owner.controller, q, v, command.effort, self._hold)
         numbers, order = self.numbers, self._indices
         numbers["feedback_gain.data"][:] = -at.gain[np.ix_(order, self._columns)].reshape(-1)
         numbers["feedforward.data"][:] = at.effort[order]
@@ -63,6 +60,7 @@ class LinearFeedbackOutput(Output):
 
 def make(node: Node, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> LinearFeedbackOutput:
     """The output of parameters `linear_feedback.*`."""
+    from ...runtime.control.feedforward import FeedforwardSettings    # not in nodes without this output
     joints = values["linear_feedback.joints"] or settings.joints
     indices = joint_indices("linear_feedback.joints", joints, model)
     if len(indices) != model.nv or any(joint.nq != 1 for joint in model.joints):
