@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     from .core.simulation.simulator import Simulator
     from .core.specialize.c_source import c_source
     from .core.specialize.specialized import SpecializedModel, specialize
+    from .runtime.control.standalone import TorqueCommand, TorqueController
 
 __version__: str
 
@@ -150,8 +151,8 @@ __all__ = [
     "Point", "PoseExcitation", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive",
     "RobotModel", "RollingContact", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
     "SingularMassMatrix", "SlidingContact", "Solutions", "SpecializedModel", "Sphere", "SplineMotion",
-    "StateFeedback", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Torus", "TrackingGains", "Transmission",
-    "UnilateralContact", "Usage",
+    "StateFeedback", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "TorqueCommand", "TorqueController",
+    "Torus", "TrackingGains", "Transmission", "UnilateralContact", "Usage",
     "UserConstraint", "VariableDrive", "Zeros", "anchored", "articulated_bodies", "balafoutis_patel",
     "base_parameters", "batch", "bias_effort", "body_accelerations", "body_derivatives", "body_momenta",
     "body_velocities", "box_contacts", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
@@ -293,6 +294,8 @@ _LATER = {
     "c_source": "core.specialize.c_source",
     "SpecializedModel": "core.specialize.specialized",
     "specialize": "core.specialize.specialized",
+    "TorqueCommand": "runtime.control.standalone",
+    "TorqueController": "runtime.control.standalone",
 }
 
 if not TYPE_CHECKING:    # where it would say that there is every name

@@ -19,16 +19,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-
-from ..core.actuation.actuation_yaml import load_actuation
 from ..core.compiled.kernel import COMPILED
 from ..core.model.robot_model import RobotModel
-from ..core.motion import smooth_trajectory
-from ..runtime.control.elastic_controller import ElasticController
-from ..runtime.control.elastic_settings import ElasticSettings
+from ..runtime.control.elastic_controller import ElasticController, flatness_controller
+from ..runtime.control.elastic_settings import ElasticSettings, flatness_settings
 from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from ..runtime.control.loop_rate import Transit
 from ..runtime.control.quick_flatness import QuickFlatness
@@ -55,12 +51,7 @@ class FlatnessNode(FollowingNode):
         super().__init__("flatness")
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
-        if not values["actuation_file"]:
-            return FlatnessSettings.from_values(values, model)
-        if isinstance(self.controller, ElasticController):    # the file was read at configuration
-            return ElasticSettings.from_drives(values, model, self.controller.settings.given)
-        drives = load_actuation(Path(values["actuation_file"]), model).drives
-        return ElasticSettings.from_drives(values, model, drives)
+        return flatness_settings(values, model, None if self.controller is None else self.controller.settings)
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
         if not COMPILED:
@@ -71,11 +62,8 @@ class FlatnessNode(FollowingNode):
         return quick
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FlatnessController:
-        smooth_trajectory.load()
-        if isinstance(settings, ElasticSettings):
-            return ElasticController(model, settings)
         assert isinstance(settings, FlatnessSettings)
-        return FlatnessController(model, settings)
+        return flatness_controller(model, settings)
 
     def effort_output(self, settings: TorqueSettings) -> EffortOutput:
         return EffortRateOutput(self, settings)

@@ -19,6 +19,7 @@ from ..core.model.checks.diagnosis import Finding
 from ..core.model.files.yaml_text import read_yaml
 from ..core.model.robot_model import RobotModel
 from .damping_gains import felt_inertia, largest_damping
+from .parameter_files import flat
 
 Array = NDArray[np.float64]
 TRAJECTORY = "joint_trajectory_controller/JointTrajectoryController"
@@ -49,7 +50,7 @@ def load_controllers(path: str | os.PathLike[str]) -> ControllerFile:
     root, source = read_yaml(path, "controllers")
     nodes: dict[str, dict[str, Any]] = {}
     for name, parameters in _nodes(root, ""):
-        nodes.setdefault(name, {}).update(_flat(parameters, ""))
+        nodes.setdefault(name, {}).update(flat(parameters))
     managers = {name: {key[:-len(".type")]: value for key, value in parameters.items()
                        if key.endswith(".type") and isinstance(value, str) and "/" in value}
                 for name, parameters in nodes.items()}
@@ -68,14 +69,6 @@ def _nodes(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield name, below
         else:
             yield from _nodes(below, key.rpartition("/")[2])
-
-
-def _flat(tree: Any, before: str) -> dict[str, Any]:
-    """Nested parameters by full (dotted) name."""
-    flat: dict[str, Any] = {}
-    for key, value in tree.items() if isinstance(tree, dict) else ():
-        flat |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
-    return flat
 
 
 def controller_findings(file: ControllerFile, description: Description, model: RobotModel | None,

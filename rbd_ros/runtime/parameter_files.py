@@ -1,17 +1,39 @@
-"""Explanations for ROS parameter files that ROS rejects."""
+"""ROS parameter files: the parameters of a node, and explanations for files that ROS rejects."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ..core.errors import shown
+from ..core.errors import RbdError, shown
+from ..core.model.files.yaml_text import read_yaml
 
 OPTION = "--params-file"
 EXPECTED = "expected `NODE:`, below it `ros__parameters:`, and below that the parameters, indented by spaces"
+
+
+def parameters_of(path: str | os.PathLike[str], node: str) -> dict[str, Any]:
+    """Parameters of a node in a ROS parameter file, by full name: under its name and under /**."""
+    tree, source = read_yaml(path, "parameters")
+    parameters: dict[str, Any] = {}
+    for section in ("/**", node, f"/{node}", f"/**/{node}"):
+        values = tree.get(section, {}) if isinstance(tree, Mapping) else {}
+        parameters |= flat(values.get("ros__parameters", {}) if isinstance(values, Mapping) else {})
+    if not parameters:
+        raise RbdError(f"{source} has no parameters for node {node}: expected `/**: ros__parameters:`")
+    return parameters
+
+
+def flat(tree: Any, before: str = "") -> dict[str, Any]:
+    """Nested parameters by full (dotted) name."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items() if isinstance(tree, Mapping) else ():
+        found |= flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
+    return found
 
 
 def why_not(error: object, arguments: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -132,6 +133,16 @@ def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
 def select(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of parameters in this table."""
     return {row.name: values[row.name] for row in table if row.name in values}
+
+
+def misspelt(names: Iterable[str], table: Table) -> list[str]:
+    """Warnings for misspelt parameter names, which ROS ignores silently.
+
+    Names dissimilar to all rows are assumed to belong to other nodes, which often share a file.
+    """
+    rows = [row.name for row in table]
+    near = {name: get_close_matches(name, rows, n=1, cutoff=0.9) for name in names if name not in rows}
+    return [f"parameter '{name}' has no effect; did you mean '{match[0]}'?" for name, match in near.items() if match]
 
 
 def per_joint(name: str, values: tuple[float, ...], order: Sequence[int] | NDArray[np.intp],

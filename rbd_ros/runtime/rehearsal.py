@@ -7,7 +7,6 @@ joint_trajectory_controller.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -21,6 +20,7 @@ from ..core.model.files.yaml_text import read_yaml
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from .control.feedforward import FEEDFORWARD_TABLE
+from .parameter_files import parameters_of
 from .parameters import select, validate
 from .robot import joint_order, load_model
 
@@ -53,18 +53,6 @@ class Rehearsal:
     replaced: Values
     values: Values
     notes: tuple[str, ...]
-
-
-def parameters_of(path: Path, node: str) -> Values:
-    """Parameters of a node in a ROS parameter file: under its name and under /**."""
-    tree, source = read_yaml(path, "parameters")
-    parameters: Values = {}
-    for section in ("/**", node, f"/{node}", f"/**/{node}"):
-        section_values = tree.get(section, {}) if isinstance(tree, Mapping) else {}
-        parameters |= section_values.get("ros__parameters", {}) if isinstance(section_values, Mapping) else {}
-    if not parameters:
-        raise RbdError(f"{source} has no parameters for node {node}: expected `/**: ros__parameters:`")
-    return parameters
 
 
 def rehearse(config: Path, urdf: str | os.PathLike[str] | None = None, like: Path | None = None) -> Rehearsal:

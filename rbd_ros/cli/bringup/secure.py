@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from ...core.errors import RbdError
+from ...runtime.parameter_files import flat
 from ...runtime.security.policy import bringup
 from ...runtime.security.rights import TABLE
 
@@ -78,16 +79,8 @@ def parameters(file: Path, node: str, namespace: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for section, inner in content.items():
         if section in ("/**", f"/**/{node}", node, full) and isinstance(inner, dict):
-            _flatten(inner.get("ros__parameters") or {}, "", values)
+            values |= flat(inner.get("ros__parameters"))
     return values
-
-
-def _flatten(tree: dict[str, Any], prefix: str, flat: dict[str, Any]) -> None:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            _flatten(value, f"{prefix}{name}.", flat)
-        else:
-            flat[f"{prefix}{name}"] = value
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -1,8 +1,7 @@
 """Declaration tables (`runtime.parameters`) as ROS parameters."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
@@ -11,7 +10,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
 from ...core.errors import RbdError
-from ...runtime.parameters import Parameter, Table
+from ...runtime.parameters import Parameter, Table, misspelt
 from .rclpy_inside import guard_service, overrides
 
 EXECUTORS = ("single_threaded", "events")
@@ -48,16 +47,6 @@ def declare(node: Node, table: Table) -> None:
                 dynamic_typing=True))
     for note in misspelt(overrides(node), table):
         node.get_logger().warning(note)
-
-
-def misspelt(names: Iterable[str], table: Table) -> list[str]:
-    """Warnings for misspelt parameter names, which ROS ignores silently.
-
-    Names dissimilar to all rows are assumed to belong to other nodes, which often share a file.
-    """
-    rows = [row.name for row in table]
-    near = {name: get_close_matches(name, rows, n=1, cutoff=0.9) for name in names if name not in rows}
-    return [f"parameter '{name}' has no effect; did you mean '{match[0]}'?" for name, match in near.items() if match]
 
 
 def read(node: Node, table: Table) -> dict[str, Any]:

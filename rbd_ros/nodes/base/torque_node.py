@@ -26,7 +26,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
-from ...runtime.control.torque_controller import TorqueController
+from ...runtime.control.torque_controller import Controller
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.damping_gains import high_damping
 from ...runtime.inputs.joint_state_bytes import Fields
@@ -44,7 +44,7 @@ from .model_node import ModelNode
 from .parameters import MODEL_NODE_TABLE
 from .surroundings import TorqueReminder, no_state, rivals
 
-LONGEST_RUN_DOWN, LONGEST_HALT = 3.0, 1.0    # s
+LONGEST_HALT = 1.0    # s
 TORQUE_NODE_TABLE: Table = (
     *MODEL_NODE_TABLE,
     *ADAPTERS_TABLE, *HANDOVER_TABLE,
@@ -75,7 +75,7 @@ class TorqueNode(ModelNode, ABC):
     # ---- for subclasses
 
     @abstractmethod
-    def make_controller(self, model: RobotModel, settings: TorqueSettings) -> TorqueController:
+    def make_controller(self, model: RobotModel, settings: TorqueSettings) -> Controller:
         """The controller with these settings."""
 
     def effort_output(self, settings: TorqueSettings) -> EffortOutput:
@@ -195,7 +195,7 @@ class TorqueNode(ModelNode, ABC):
         """Ramp to the safe effort, still answering joint states, and publish it as final output. With a handover, first
         stop the motion and switch to the other controller. An emergency stop ends the ramp.
         """
-        controller, settings = self.controller, self.controller.settings.safety
+        controller = self.controller
         self._watches = False
         begin = time.monotonic()
         if self._handover is not None and controller.safety.output is not None:
@@ -209,10 +209,7 @@ class TorqueNode(ModelNode, ABC):
             self._handover.run(self._go_on)
         with self.lock:
             controller.deactivate()
-        # Longer than the ramp only for the rate limit, and shorter than the timeout of `ros2 launch` (5 s). States may
-        # have ceased already: a simulation's long timeout must not keep the process alive.
-        deadline = min(2.0 * settings.state_timeout, 1.0) + max(time.monotonic() + settings.ramp_out,
-                                                                begin + LONGEST_RUN_DOWN)
+        deadline = controller.latest_end(begin, time.monotonic())
         while not controller.finished and time.monotonic() < deadline:
             self._go_on()
         with self.lock:

@@ -37,7 +37,7 @@ from .following import NO_LOCK
 from .force_control import ForceControl
 from .friction_compensation import Dither
 from .guiding import Guide, Taught
-from .torque_controller import SETTLING, TorqueController
+from .torque_controller import SETTLING, Controller
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ FASTEST = 100.0   # m/s or rad/s: twists beyond it are rejected
 HUGE = 10.0       # largest wrenches: what is measured beyond is rejected
 
 
-class CartesianController(TorqueController[CartesianLaws]):
+class CartesianController(Controller[CartesianLaws]):
     """Holds a link at the target; `on_goal`, `on_twist` and `on_trajectory` set where it goes."""
 
     settings: CartesianSettings

@@ -23,6 +23,7 @@ from ...core.actuation.motor_reference import MotorReference, motor_reference
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.motion import smooth_trajectory
 from ...core.motion.trajectory import Reference
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import Turns
@@ -34,7 +35,7 @@ from ..safety.hold import PositionHold
 from ..safety.motor_ramp import MotorRamp
 from .elastic_laws import ElasticLaws
 from .elastic_settings import ElasticSettings, held
-from .flatness import FlatnessController
+from .flatness import FlatnessController, FlatnessSettings
 from .smooth_stiffness import SmoothStiffness
 from .torque_settings import TorqueSettings
 
@@ -312,6 +313,14 @@ class ElasticController(FlatnessController[ElasticLaws]):
             "control_mode": self.settings.law.mode, "motor_mode": self.safety.mode,
             "motor_saturated": motors.counts["saturated"], "motor_rate_limited": motors.counts["rate_limited"],
             **self.counts, "problem": self._problem}
+
+
+def flatness_controller(model: RobotModel, settings: FlatnessSettings) -> FlatnessController[Any]:
+    """The controller of rigid or elastic joints, by the kind of the settings."""
+    smooth_trajectory.load()
+    if isinstance(settings, ElasticSettings):
+        return ElasticController(model, settings)
+    return FlatnessController(model, settings)
 
 
 def _finite(motors: MotorReference) -> bool:

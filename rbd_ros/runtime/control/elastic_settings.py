@@ -3,12 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.actuation.actuation import Actuation, Drive, VariableDrive
+from ...core.actuation.actuation_yaml import load_actuation
 from ...core.actuation.elastic_law import ElasticLawSettings
 from ...core.actuation.poles import FeedbackGains
 from ...core.errors import RbdError
@@ -96,6 +98,16 @@ class ElasticSettings(FlatnessSettings):
         kd = np.broadcast_to(np.asarray(self.law.kd, dtype=float), actuation.nm)
         return DampingGains("motor_gains.kd", actuation.motor_names, kd, actuation.inertia_behind_springs,
                             np.ones(actuation.nm, dtype=bool))
+
+
+def flatness_settings(values: Mapping[str, Any], model: RobotModel,
+                      before: FlatnessSettings | None = None) -> FlatnessSettings:
+    """Settings of rigid or, with `actuation_file`, elastic joints. before: the present ones, whose file was read."""
+    if not values.get("actuation_file"):
+        return FlatnessSettings.from_values(values, model)
+    given = before.given if isinstance(before, ElasticSettings) else load_actuation(
+        Path(values["actuation_file"]), model).drives
+    return ElasticSettings.from_drives(values, model, given)
 
 
 def held(actuation: Actuation, torque: Array) -> Array:

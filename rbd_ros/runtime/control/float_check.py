@@ -31,7 +31,7 @@ from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.hold import HoldGains
 from .float_verdict import FloatReport, Released, Sweep, report_of
-from .torque_controller import STILL, Laws, TorqueController
+from .torque_controller import STILL, Controller, Laws
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
 Array = NDArray[np.float64]
@@ -169,7 +169,7 @@ class FloatLaws(Laws):
         return self.own(q) + share * feedback
 
 
-class FloatCheck(TorqueController[FloatLaws]):
+class FloatCheck(Controller[FloatLaws]):
     """Holds the pose of its activation; `start` begins the test, whose result `take_report` returns once."""
 
     settings: FloatSettings

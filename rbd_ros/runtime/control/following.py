@@ -21,7 +21,7 @@ from ..inputs.trajectory_points import MOST_POINTS, Point, PointTable
 from ..inputs.wrench_input import WrenchInput, WrenchSettings
 from ..parameters import Table, parameter, table_of, taken
 from ..safety import NoCommand, SafetySettings
-from .torque_controller import Laws, TorqueController
+from .torque_controller import Controller, Laws
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
 Array = NDArray[np.float64]
@@ -97,7 +97,7 @@ class FollowingLaws(Laws):
 F = TypeVar("F", bound=FollowingLaws)
 
 
-class FollowingController(TorqueController[F], Generic[F]):
+class FollowingController(Controller[F], Generic[F]):
     """Stores the newest reference and the external wrenches. A subclass implements `make_laws` and `command`."""
 
     settings: FollowingSettings

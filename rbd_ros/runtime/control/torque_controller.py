@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 STILL, FOR = 0.05, 0.2    # rad/s or m/s, s: below this speed for this time counts as rest
 SLIP = 0.3                # rad or m: largest deflection of the hold's springs
 PAUSE, SETTLING = 4.0, 10    # periods without states after which the first ones may be outliers; so many states
+LONGEST_RUN_DOWN = 3.0    # s
 
 
 L = TypeVar("L", bound="Laws")
@@ -81,7 +82,7 @@ class Laws:
         return inverse_dynamics(self.model, q, self._zero, a)
 
 
-class TorqueController(ABC, Generic[L]):
+class Controller(ABC, Generic[L]):
     """Computes a safe effort for each joint state. `now` is a steady time in s; all arrays are in model order.
 
     A subclass implements `make_laws` and `command`. Call `activate`, then `on_state` for every joint state and
@@ -400,6 +401,16 @@ class TorqueController(ABC, Generic[L]):
         if moves:
             self._moved_at = self.state.received
         return self.safety.time - self._moved_at >= (max(FOR, self.safety.patience) if moves else FOR)
+
+    def latest_end(self, begin: float, now: float) -> float:
+        """Time (s) of `finish` at the latest, if the robot does not come to rest: of an end that began at `begin`, with
+        `deactivate` at `now`.
+
+        Longer than the ramp only for the rate limit, and shorter than the timeout of `ros2 launch` (5 s). States may
+        have ceased already: a simulation's long timeout must not keep the process alive.
+        """
+        safety = self.settings.safety
+        return min(2.0 * safety.state_timeout, 1.0) + max(now + safety.ramp_out, begin + LONGEST_RUN_DOWN)
 
     def finish(self, now: float) -> Command | None:
         """The final command (`SafetyFilter.finish`)."""

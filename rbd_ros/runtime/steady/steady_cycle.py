@@ -96,7 +96,7 @@ class SteadyCycle(ABC, Generic[L]):
         return self._whole.item(at.SEC), self._whole.item(at.NANOSEC)
 
     def answer(self, data: bytes, now: float, now_ns: int, sent_ns: int, received_ns: int) -> Command | None:
-        """The command for this message, equal to that of `TorqueController.on_state`; None if `on_state` must be
+        """The command for this message, equal to that of `Controller.on_state`; None if `on_state` must be
         called.
 
         now: steady, s; the others as in `Transit.age`.
