@@ -62,6 +62,8 @@ class Both(Twins):
         assert alike(tuple(found), tuple(wanted)), f"{found} instead of {wanted}"
         for name in FIELDS:
             assert alike(getattr(second.state, name), getattr(self.first.state, name)), name
+        for name in ("_gap", "_behind"):    # what repeated positions allow the next ones
+            assert alike(getattr(second.state._check, name), getattr(self.first.state._check, name)), name
         assert alike(second.report(), self.first.report())
         assert alike(second.state.clock.numbers, self.first.state.clock.numbers)
         return found

@@ -36,6 +36,7 @@ def fingerprint(controller, transit):
                    if not key.startswith(("latency", "steady"))},
         "numbers": [each._numbers.copy() for each in (state.clock, controller.loop, controller.statistics, transit)],
         "last": None if last is None else tuple(last), "suspect": None if suspect is None else tuple(suspect),
+        "gap": [check._gap, check._behind],
         "state": [state.q, state.v, state.measured_effort, state.stamp_ns, state.time_ns, state.received,
                   state._unstamped, state._unstamped_since, state.refused, list(state.foreign)],
         "safety": [safety.mode, safety.modes.weight, safety.time, safety._fresh_at, safety.clipped, safety._faded,

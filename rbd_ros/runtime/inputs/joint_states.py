@@ -144,6 +144,9 @@ class StateInput:
     def keep(self, state: Known, measured: Array | None) -> None:
         """Store a valid successor of the last state, after the clock was advanced."""
         self._check.settle(state)
+        self._store(state, measured)
+
+    def _store(self, state: Known, measured: Array | None) -> None:
         self.q, self.v, self.measured_effort = state.q, state.v, measured
         self.stamp_ns = self.time_ns = state.time_ns
         self.received, self.refused, self.foreign = state.now, "", ()
@@ -151,8 +154,8 @@ class StateInput:
     def accept_bytes(self, now: float, data: bytes) -> bool:
         """`accept` for the bytes of an ordinary message; False, without a change, for any other."""
         state = self._quick.accept(now, data, self.timeout)
-        if state is not None:
-            self.keep(state, self.measured_effort)
+        if state is not None:    # settled by `_quick`
+            self._store(state, self.measured_effort)
         return state is not None
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:
