@@ -151,8 +151,8 @@ class TorqueController:
 
     def _updated(self, t: float, q: ArrayLike | None, v: ArrayLike | None, tau: ArrayLike | None, motors: Any,
                  external_wrenches: Any) -> TorqueCommand:
-        logic, problem = self._logic, self._advance(t)
-        now = self._now
+        logic, before = self._logic, self._now
+        problem, now = self._advance(t), self._now
         if self._t is None:
             return self._repeated(problem)
         if not self._active:
@@ -160,7 +160,7 @@ class TorqueController:
                 return self._repeated("the controller has finished: reset() begins anew")
             logic.activate(now)
             self._active = True
-        if self._end is not None and (logic.finished or now >= self._end):
+        if self._end is not None and (logic.finished or before >= self._end):
             return self._finished(logic.finish(now))
         verdict = Verdict(False, problem)
         if not problem:
@@ -383,10 +383,10 @@ class TorqueController:
         return kind.from_values(values, self._described)
 
     def _ready(self, kind: type[Any]) -> Any:
-        """The logic, with a state to begin from."""
+        """The logic, active."""
         if not isinstance(self._logic, kind):
             raise RbdError(f"not supported by node '{self.node}', expected a TorqueController with node='cartesian'")
-        if not self._active or self._logic.safety.output is None:
+        if not self._active:
             raise RbdError("there is no joint state to begin from: call update first")
         return self._logic
 
