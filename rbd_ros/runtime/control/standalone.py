@@ -19,6 +19,7 @@ from ...core.errors import RbdError, shown, unknown_name, warn
 from ...core.lie import so3
 from ...core.lie.se3 import checked_pose
 from ...core.model.robot_model import RobotModel
+from ...core.model.scalars import at_least
 from ...core.motion.trajectory import Reference
 from ..damping_gains import high_damping
 from ..inputs.pose_points import PosePoint
@@ -256,21 +257,22 @@ class TorqueController:
 
     # ---- what is to be done
 
-    def follow(self, motion: Any) -> None:
-        """Follow a motion from the last state on, in place of what was followed.
+    def follow(self, motion: Any, start: float | None = None) -> None:
+        """Follow a motion in place of what was followed: from the last state on, or from the time `start` (s) on.
 
         motion: with `duration` (s) and `motion(t)`, as of `optimize_motion`, `time_optimal` or `SplineMotion`; or
-        points (t, q, v, a), times from now, velocities and accelerations as far as known, interpolated as by the node;
-        []: stop here, and stay. A `Reference` is a sample of a stream, which is followed for `reference_timeout`. Node
-        `cartesian`: points (t, pose (4, 4), twist (6,), its rate (6,)) in axes of the root link, angular first.
+        points (t, q, v, a), times from the start, velocities and accelerations as far as known, interpolated as by the
+        node; []: stop here, and stay. A `Reference` is a sample of a stream, which is followed for `reference_timeout`.
+        Node `cartesian`: points (t, pose (4, 4), twist (6,), its rate (6,)) in axes of the root link, angular first.
 
         Refused where the robot is elsewhere, limits are exceeded, the robot is stopped, or there is no fresh state.
         """
         logic, verdict = self._ready(Controller), Verdict(True)
+        start_ns = 0 if start is None else round(at_least(-LATEST, start, "start", "s") * 1e9) or 1
         if isinstance(logic, CartesianController):
             points = _points(motion, lambda t, pose, *rates: PosePoint(
                 float(t), [_pose("motion", pose)], *([_twist("motion", rate)] for rate in rates)))
-            verdict = logic.on_trajectory(self._now, 0, "", [logic.settings.body], points)
+            verdict = logic.on_trajectory(self._now, start_ns, "", [logic.settings.body], points)
         elif isinstance(logic, FollowingController) and isinstance(motion, Reference):
             rows = [() if row is None else _numbers("motion", row) for row in motion]
             verdict = logic.on_reference(self._now, 0, self._names, *rows)
@@ -280,7 +282,7 @@ class TorqueController:
                 motion = zip(t, *motion(t)[:3], strict=True)
             points = _points(motion, lambda t, *rows: Point(
                 float(t), *(() if row is None else _numbers("motion", row) for row in rows)))
-            verdict = logic.on_trajectory(self._now, 0, self._names, points)
+            verdict = logic.on_trajectory(self._now, start_ns, self._names, points)
         self._accepted(verdict)
 
     def goal(self, pose: ArrayLike, frame: str = "") -> None:
