@@ -443,7 +443,7 @@ def _wrenches(wrenches: Any) -> list[tuple[str, Array]]:
 
 def _points(motion: Any, make: Any) -> list[Any]:
     """Points of a trajectory; raises `RbdError`, naming the malformed one."""
-    if not isinstance(motion, Sequence | np.ndarray | zip):
+    if isinstance(motion, str | bytes) or not isinstance(motion, Sequence | np.ndarray | zip):
         raise RbdError(f"motion is {shown(motion)}, expected a motion with duration, or points (t, q, v, a)")
     points: list[Any] = []
     for point in motion:
