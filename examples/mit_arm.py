@@ -1,0 +1,102 @@
+"""Move an arm of Damiao motors in MIT mode with `rbd.TorqueController`: no ROS, one program between URDF and CAN.
+
+    python3 examples/mit_arm.py arm.urdf /dev/ttyACM0 4340P,4340P,4310 0.3,-0.2,0.1
+
+Needs package motorbridge. The motors are those of the joints in the order of the URDF, with the identifiers 1, 2, … for
+commands and 0x11, 0x12, … for answers, and the joints' directions and zeros (otherwise `rbd identify --zeros`, and
+the signs in `exchange`). Parameters of node feedforward in arm.yaml, beside the URDF, count if there are any: give
+gains.kp and gains.kd, or the arm is held by gravity compensation alone. The arm goes by these angles (rad) and back.
+Ctrl-C lets go at any time: after the last line the motors are off, so have the arm where it can rest.
+
+The motors switch themselves off if no command comes for 0.1 s. `get_state` has no time, and returns the last answer of
+a silent motor for ever: so one motor per cycle is asked for a register, and without an answer there is no state.
+"""
+import itertools
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from motorbridge import CallError, Controller, Mode
+
+import rbd_ros as rbd
+
+LIMITS = {"4310": 10.0, "4340": 28.0, "4340P": 28.0, "6006": 20.0, "8006": 40.0, "8009": 54.0}    # N m, of the protocol
+RATE = 200.0                      # Hz
+IDENTIFIER, ANSWER = 8, 5         # register; ms
+ENABLED, OFF_AFTER = 1, 100       # status of a motor; ms
+
+
+class Motors:
+    """The motors of all joints on one bus, for torques alone: the gains of MIT mode are 0."""
+
+    def __init__(self, bus: Controller, models: list[str]) -> None:
+        self._bus = bus
+        self._motors = [bus.add_damiao_motor(1 + i, 0x11 + i, model) for i, model in enumerate(models)]
+        self._turn, self._asked = itertools.cycle(self._motors), self._motors[0]
+        bus.enable_all()
+        for motor in self._motors:
+            motor.ensure_mode(Mode.MIT)
+            motor.set_can_timeout_ms(OFF_AFTER)
+
+    def exchange(self, effort: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Send torques (n,), N m; returns positions, velocities and torques (n,), () if a motor is silent or off."""
+        try:
+            for motor, torque in zip(self._motors, effort.tolist(), strict=True):
+                motor.send_mit(0.0, 0.0, 0.0, 0.0, torque)
+            self._asked.get_register_u32(IDENTIFIER, ANSWER)
+            self._asked = next(self._turn)    # a silent motor is asked until it answers
+            self._bus.poll_feedback_once()
+            states = [motor.get_state() for motor in self._motors]
+        except CallError:
+            return ()
+        if any(state is None or state.status_code != ENABLED for state in states):
+            return ()
+        return tuple(np.array([(state.pos, state.vel, state.torq) for state in states]).T)
+
+
+def run(motors, controller, reach, clock=time.monotonic, wait=time.sleep) -> bool:
+    """Go by `reach` (n,) and back, then let go; whether the arm got there. clock: s; wait: called with s."""
+    command = controller.update(clock())
+    signal.signal(signal.SIGINT, lambda *signals: controller.finish())
+    moves, done = None, False
+    while command.mode != "inactive":
+        begin = clock()
+        state = motors.exchange(command.effort)
+        command = controller.update(begin, *state)
+        for notice in controller.notices():
+            print(notice, flush=True)
+        if moves is None and state and command.valid:
+            start, zero = state[0], np.zeros(len(reach))
+            moves = iter([("held", [], 1.0), ("there", [(3.0, start + reach, zero, zero)], 3.5),
+                          ("back", [(3.0, start, zero, zero)], 3.5)])
+            until = begin
+        if moves is not None and begin >= until:
+            name, points, lasts = next(moves, ("", None, np.inf))
+            until = begin + lasts
+            done = points is None
+            try:
+                controller.finish() if done else controller.follow(points)
+                print(name or "letting go", flush=True)
+            except rbd.RbdError as error:
+                print(f"not {name}: {error}", flush=True)
+        wait(max(begin + 1.0 / RATE - clock(), 0.0))
+    motors.exchange(command.effort)
+    return done
+
+
+def main() -> int:
+    if len(sys.argv) != 5:
+        raise SystemExit(__doc__)
+    urdf, port = sys.argv[1:3]
+    models, reach = sys.argv[3].split(","), np.array([float(x) for x in sys.argv[4].split(",")])
+    file = Path(urdf).with_suffix(".yaml")
+    controller = rbd.TorqueController(urdf, file=file if file.is_file() else None, effort_limits={
+        "maximum": [LIMITS[model] for model in models]})
+    with Controller.from_dm_serial(port) as bus:
+        return 0 if run(Motors(bus, models), controller, reach) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
