@@ -159,7 +159,9 @@ def test_before_the_first_state_it_is_the_fallback_within_the_limits():
     ([0.1, 0.2], "point 0 is 0.1, expected its time and values"), ([("now", Q)], "point 0"),
     ([(1.0, ["a", "b"])], "expected numbers"), (rbd.Reference(Q, Q, Q[:1]), "1 numbers for 2 names"),
     (rbd.Reference(Q * math.inf, Q, Q), "not finite"), (lambda t: t, "expected a motion with duration"),
-    (rbd.SplineMotion(np.zeros((8, 3)), 2.0), "3 numbers for 2 names")])
+    (rbd.SplineMotion(np.zeros((8, 3)), 2.0), "3 numbers for 2 names"),
+    (rbd.SplineMotion(np.repeat([Q], 8, axis=0), 200.0), r"has 20000 points, at most 10000 \(parameter"),
+    ([(0.1 * k, Q) for k in range(10_001)], r"has 10001 points, at most 10000 \(parameter 'input_limits.points'\)")])
 def test_what_cannot_be_followed_says_why_and_changes_nothing(motion, said):
     made = rbd.TorqueController(arm(), gains={"kp": 20.0, "kd": 1.0})
     made.update(0.0, Q, 0.0 * Q)

@@ -350,7 +350,7 @@ class Walk:
 @pytest.mark.parametrize("name", ["feedforward", "flatness", "cartesian", "elastic", "series"])
 def test_a_random_walk_gives_the_same_to_the_bit(name, tmp_path, monkeypatch):
     seen = Counter()
-    for seed in range(4):
+    for seed in range(2 if name == "elastic" else 3):    # its cycles take five times as long
         seen += Walk(name, seed, tmp_path, monkeypatch).run(2000).seen
     assert {"running", "ramp_in", "waiting", "stale", "stopped", "ramp_out", "inactive", "valid", "silent", "watchdog",
             "taken", "refused input", *EVENTS} <= set(seen) | {"wrenches" if name == "cartesian" else ""}

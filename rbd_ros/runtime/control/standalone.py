@@ -19,12 +19,12 @@ from ...core.errors import RbdError, shown, unknown_name, warn
 from ...core.lie import so3
 from ...core.lie.se3 import checked_pose
 from ...core.model.robot_model import RobotModel
-from ...core.model.scalars import at_least
+from ...core.model.scalars import at_least, positive
 from ...core.motion.trajectory import Reference
 from ..damping_gains import high_damping
 from ..inputs.pose_points import PosePoint
 from ..inputs.rejections import Rejected, Verdict
-from ..inputs.trajectory_points import Point
+from ..inputs.trajectory_points import MOST_POINTS, Point
 from ..parameter_files import flat, parameters_of
 from ..parameters import Table, misspelt, select, validate
 from ..robot import ROBOT_TABLE, check_model, load_model
@@ -278,10 +278,12 @@ class TorqueController:
             verdict = logic.on_reference(self._now, 0, self._names, *rows)
         elif isinstance(logic, FollowingController):
             if callable(motion) and hasattr(motion, "duration"):
-                t = np.linspace(0.0, motion.duration, max(round(motion.duration * RATE), 2) + 1)
-                motion = zip(t, *motion(t)[:3], strict=True)
+                duration = positive(motion.duration, "motion.duration", "time")
+                t = np.linspace(0.0, duration, max(self._enough(duration * RATE), 2) + 1)
+                motion = list(zip(t, *motion(t)[:3], strict=True))
             points = _points(motion, lambda t, *rows: Point(
                 float(t), *(() if row is None else _numbers("motion", row) for row in rows)))
+            self._enough(len(points))
             verdict = logic.on_trajectory(self._now, start_ns, self._names, points)
         self._accepted(verdict)
 
@@ -392,6 +394,13 @@ class TorqueController:
             raise RbdError("there is no joint state to begin from: call update first")
         return self._logic
 
+    def _enough(self, points: float) -> int:
+        """This number of points of a motion, if it is allowed."""
+        most = self._values[MOST_POINTS.name]
+        if not points <= most:
+            raise RbdError(f"motion has {points:.0f} points, at most {most:g} (parameter '{MOST_POINTS.name}')")
+        return round(points)
+
     def _accepted(self, verdict: Verdict) -> None:
         if not verdict:
             raise RbdError(verdict.text)
@@ -443,7 +452,7 @@ def _wrenches(wrenches: Any) -> list[tuple[str, Array]]:
 
 def _points(motion: Any, make: Any) -> list[Any]:
     """Points of a trajectory; raises `RbdError`, naming the malformed one."""
-    if isinstance(motion, str | bytes) or not isinstance(motion, Sequence | np.ndarray | zip):
+    if isinstance(motion, str | bytes) or not isinstance(motion, Sequence | np.ndarray):
         raise RbdError(f"motion is {shown(motion)}, expected a motion with duration, or points (t, q, v, a)")
     points: list[Any] = []
     for point in motion:
