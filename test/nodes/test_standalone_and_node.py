@@ -79,6 +79,10 @@ class Walk:
                 getattr(self, f"_on_{event}")()
             self.cycle()
         assert alike(self.reports()[0], self.reports()[1])
+        self.notices += self.face.notices()
+        logged = [*self.node.log.lines, *self.node.controller.take_notices()]    # these come with the next answer
+        assert [line for line in self.notices if "is too high for" not in line] == [
+            line for line in logged if not line.startswith(("active:", "emergency stop", "guide refused"))]
         return self
 
     def reports(self):
