@@ -257,6 +257,30 @@ def test_no_input_of_a_cycle_raises_or_makes_torque_beyond_the_limits(node):
     assert seen >= {"waiting", "stale", "stopped", True, False}
 
 
+def test_the_present_time_never_goes_back():
+    made, rng, before = rbd.TorqueController(arm()), np.random.default_rng(1), -math.inf
+    t, backwards = 0.1, 0
+    for _ in range(3000):
+        t += float(rng.uniform(0.0, 1e-3)) if rng.random() < 0.7 else -float(rng.uniform(0.0, 1e3))
+        made.update(t)
+        backwards += t + made._offset < before    # by rounding
+        assert made._now >= before
+        before = made._now
+    assert backwards > 0
+
+
+def test_of_a_time_that_is_no_number_a_cycle_passes_at_most_a_timeout():
+    """Also after the clock jumped ahead: the arm is carried, not let down."""
+    made = rbd.TorqueController(arm(), feedforward="gravity", ramp_in=0.0, safe_output={"fallback": [3.0, 3.0]})
+    for t in (0.0, 0.001, 0.002, 1e4, 1e4 + 0.001, 2e4):
+        command = made.update(t, Q, 0.0 * Q)
+    assert command.valid
+    made.update(math.nan, Q, 0.0 * Q)
+    lost = made.update(math.nan, Q, 0.0 * Q)
+    assert lost.mode == "stale" and "time t is nan, expected a number of seconds" in lost.reason
+    np.testing.assert_allclose(lost.effort, rbd.gravity_effort(arm(), Q), atol=1e-9)
+
+
 def test_a_defect_stops_the_robot_and_not_the_program(monkeypatch):
     made = rbd.TorqueController(arm(), feedforward="gravity", ramp_in=0.0)
     made.update(0.0, Q, V)
