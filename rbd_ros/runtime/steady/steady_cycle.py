@@ -26,7 +26,7 @@ from ..inputs.plausibility import Known
 from ..inputs.quick_states import message_memory
 from ..safety import Command, SafetySettings
 from ..control.loop_rate import Transit
-from ..control.torque_controller import Laws, TorqueController
+from ..control.torque_controller import Controller, Laws
 
 Array = NDArray[np.float64]
 L = TypeVar("L", bound=Laws)
@@ -40,7 +40,7 @@ class SteadyCycle(ABC, Generic[L]):
 
     entry: ClassVar[Entry]
 
-    def __init__(self, controller: TorqueController[L], transit: Transit) -> None:
+    def __init__(self, controller: Controller[L], transit: Transit) -> None:
         self._controller = controller
         self._nv = nv = controller.model.nv
         numbers = self._numbers = np.zeros(at.NUMBERS)
