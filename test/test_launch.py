@@ -140,7 +140,8 @@ def test_bringup_drives_the_controller_it_is_given(launch):
     ("multi_dof", "control_msgs/MultiDOFCommand", "pid_controller/reference", "values"),
     ("joint_command", "control_msgs/JointCommand", "robot_joint_commands/effort", "values"),
     ("linear_feedback", "linear_feedback_controller_msgs/Control", "control", "feedforward"),
-    ("lbr", "lbr_fri_idl/LBRTorqueCommand", "command/torque", "torque")])
+    ("lbr", "lbr_fri_idl/LBRTorqueCommand", "command/torque", "torque"),
+    ("mit", "std_msgs/Float64MultiArray", "forward_effort_controller/commands", "data")])
 def test_bringup_has_the_outputs_of_the_parameter_file(launch, tmp_path, adapter, kind, topic, field):
     package, name = kind.split("/")
     messages = pytest.importorskip(f"{package}.msg", reason=f"{package} is not installed")
@@ -150,7 +151,7 @@ def test_bringup_has_the_outputs_of_the_parameter_file(launch, tmp_path, adapter
     position = np.linspace(-0.6, 0.6, 7)
     file = tmp_path / "arm.yaml"
     file.write_text(yaml.safe_dump({"/**": {"ros__parameters": {
-        "robot_description_file": str(rbd.sample_path("iiwa")), "adapters": [adapter]}}}))
+        "robot_description_file": str(rbd.sample_path("iiwa")), "adapters": [adapter], "mit.kp": [50.0]}}}))
     bringup = launch("bringup.launch.py", f"params_file:={file}", "namespace:=lbr")
     commands = bringup.listen(getattr(messages, name), f"/lbr/{topic}")
     send = bringup.at_rest("/lbr/joint_states", model.joint_names, position)

@@ -22,7 +22,8 @@ from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE
 from rbd_ros.runtime.control.loop_rate import Transit
-from rbd_ros.runtime.parameters import select, validate
+from rbd_ros.runtime.control.mit import MitSettings, within
+from rbd_ros.runtime.parameters import select, table_of, validate
 from rbd_ros.runtime.robot import load_model
 from rbd_ros.runtime.steady.steady_flatness import FlatnessCycle
 from rbd_ros.runtime.steady.steady_tracking import TrackingCycle
@@ -59,11 +60,15 @@ class Case:
     springs: np.ndarray | None = None
     delay: float = 0.005                 # s, the longest transport of a command
     link: bool = False
+    mit: Mapping[str, Any] | None = None    # parameters of output `mit`, for motors that close a loop themselves
 
     def settings(self, **changed: Any) -> FeedforwardSettings | ElasticSettings | CartesianSettings:
         values = {**self.values, **changed}
         if self.link:
             return CartesianSettings.from_values(values, self.model)
+        if self.mit is not None:
+            settings = FeedforwardSettings.from_values(values, self.model)
+            return within(settings, MitSettings.from_values(self.mit, settings))
         if self.springs is None:
             return FeedforwardSettings.from_values(values, self.model)
         drives: dict[str, Drive] = {
@@ -101,6 +106,8 @@ CASES: dict[str, tuple[tuple[str, ...], str, Mapping[str, str], Mapping[str, Any
     "ur": (("ur",), "ur_description/urdf/ur5_robot.urdf", {}, {"rotor_inertia": UR_ROTORS}),
     "generic_effort": (("generic_effort",), "ur_description/urdf/ur5_robot.urdf", UR, {"rotor_inertia": UR_ROTORS}),
     "generic_jtc": (("generic_jtc",), "ur_description/urdf/ur5_robot.urdf", UR, {"rotor_inertia": UR_ROTORS}),
+    "generic_mit": (("generic_mit",), "z1_description/urdf/z1.urdf", {}, {
+        "rotor_inertia": [0.1, 0.1, 0.1, 0.03, 0.03, 0.03], "locked.joints": ["jointGripper"]}),
     "flatness": (("flatness",), "iiwa", {}, {
         "state_rate": 500.0, "motor_gains.kp": [float(x) for x in 900.0 * MOTORS],
         "motor_gains.kd": [float(x) for x in 45.0 * MOTORS]}),
@@ -130,7 +137,8 @@ def case(name: str) -> Case:
         sections = yaml.safe_load(text)
         for section in ("/**", node):
             values |= sections.get(section, {}).get("ros__parameters", {})
-    known = {row.name for row in table}
+    known, output = {row.name for row in table}, table_of(MitSettings)
+    mit = validate(output, select(output, values)) if "mit" in values.get("adapters", ()) else None
     values = {key: value for key, value in values.items() if key in known} | dict(further)
     path = str(rbd.sample_path(description) if "/" not in description else robot_file(description))
     full = validate(table, values)
@@ -144,4 +152,5 @@ def case(name: str) -> Case:
     middle, reach = 0.5 * (low + high), 0.3 * (high - low)
     return Case(name, given, model, full["state_rate"] or 500.0, tuple(full["robot_compensates"]), share,
                 name == "gazebo", (middle - reach, middle + reach), *((np.stack([MOTORS, SPRINGS]), 0.001) if elastic
-                                                                     else ()), link=link)
+                                                                     else ()), link=link,
+                **({} if mit is None else {"mit": mit, "delay": 0.01}))

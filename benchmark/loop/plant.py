@@ -17,16 +17,23 @@ Array = np.ndarray
 STEP = 5e-4      # s
 CREEP = 1e-3     # rad/s
 
+
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1], float64[::1], "
-             "float64[::1], float64[::1], int64, float64)")
-def arm_steps(B, q, v, J, command, tau, a, W, steps, lag):
-    """So many steps of STEP. J (6, n): armature, damping, Coulomb friction, brakes, lower and upper limits."""
+             "float64[::1], float64[::1], int64, float64, float64[:, ::1])")
+def arm_steps(B, q, v, J, command, tau, a, W, steps, lag, L):
+    """So many steps of STEP. J (6, n): armature, damping, Coulomb friction, brakes, lower and upper limits. L (5, n):
+    kp and kd of motors that close a loop, their torque limit, its quantum, and true over commanded torque.
+    """
     n = len(q)
     acceleration = W[len(W) - n:]
     for _ in range(steps):
         for k in range(node_count(B)):
             i = first_velocity(B, node(k))
-            tau[i] += (command[i] - tau[i]) * lag
+            asked = command[i]
+            if L[3, i] > 0.0:
+                asked = L[4, i] * L[3, i] * np.rint((asked - L[0, i] * q[i] - L[1, i] * v[i]) / L[3, i])
+                asked = min(max(asked, -L[2, i]), L[2, i])
+            tau[i] += (asked - tau[i]) * lag
             d = J[1, i] + (J[2, i] + J[3, i]) / max(abs(v[i]), CREEP)
             B[node(k) + ARMATURE] = J[0, i] + STEP * d
             a[i] = tau[i] - d * v[i]
@@ -90,6 +97,7 @@ class Plant:
         self._brakes, self.braked = brakes, True
         self._lag = 1.0 - np.exp(-STEP / lag) if lag > 0.0 else 1.0
         self._joints = np.zeros((6, n))
+        self.local = np.zeros((5, n))    # of motors that close a loop on τ = command − kp q − kd v
         self.springs: Array | None = None
         if springs is not None:
             self.springs = np.stack([self.q, self.v, *springs])
@@ -113,7 +121,8 @@ class Plant:
         self._joints[3] = self._brakes if self.braked else 0.0
         arrays = (self._block, self.q, self.v, self._joints, self.command, self.tau, self._a, self._work, steps,
                   self._lag)
-        failed = arm_steps.call(*arrays) if self.springs is None else elastic_steps.call(*arrays, self.springs)
+        failed = (arm_steps.call(*arrays, self.local) if self.springs is None else
+                  elastic_steps.call(*arrays, self.springs))
         assert failed == 0 and np.isfinite(self.v).all(), "the plant itself failed"
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 
 import rbd_ros as rbd
 from rbd_ros.runtime.control.loop_rate import Transit
+from rbd_ros.runtime.control.mit import MitLaw, MitSettings
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 from rbd_ros.runtime.safety import Command
 
@@ -19,6 +20,7 @@ BEGIN = 1_000_000_000_000    # ns of the first stamp
 BRAKES = 0.1                 # s without commands until brakes engage, where the robot has such
 WATCH = 0.01                 # s between looks of the watchdog
 SUPERVISED = 0.02            # s without a driver until a robot of its own stops
+QUANTUM = 0.03               # N m, of the torque of motors that close a loop
 RELEASE = 0.02               # s from the first command that acts until brakes are open
 
 
@@ -43,6 +45,11 @@ class Rig:
         self._jitter = real * float(rng.choice([0.0, 0.2])) * self.period
         self._quantum = 2.0 * np.pi / 2 ** int(rng.integers(16, 21))
         self._noise = real * float(rng.choice([0.0, 1e-3, 5e-3]))
+        self.motors: Any = None    # makes commands for motors that close a loop
+        if case.mit is not None:
+            self.motors = MitLaw(model, MitSettings.from_values(case.mit, case.settings()))
+        self._scale = 1.0 if self.motors is None else float(rng.uniform(0.95, 1.05))    # what calibration leaves
+        self.within = [0, 0]    # looks at motors that close a loop: all; near the state that was answered
         self.has_brakes = real and bool(rng.random() < 0.5)
         self._limit = np.where(model.effort_limit > 0.0, model.effort_limit, np.inf)
         self._messages = JointStates(model.joint_names)
@@ -68,6 +75,9 @@ class Rig:
         """Another process of the node, active at once."""
         self.controller = self.case.controller(self.settings)
         self.controller.activate(self.now)
+        self._answered = -np.inf    # when the state was received that was answered last
+        if self.motors is not None:
+            self.motors.begin()
         self._transit = Transit()
         self.steady: Any = self.case.steady(self.controller, self._transit)
         self._reader = JointStateReader(self._messages.convert)
@@ -100,7 +110,15 @@ class Rig:
             raise AssertionError(f"effort {effort} beyond its limits")
         if command.problem:
             self.lines.append(command.problem)
-        self._underway.append((self.now + self._delay, effort.copy()))
+        if self.motors is not None:
+            state = self.controller.state
+            lost, again = state.age(self.now) - state.timeout, state.received == self._answered
+            self._answered = state.received
+            rows = self.motors.command(state.q, state.v, effort, lost, again)
+            if rows is not None:
+                self._underway.append((self.now + self._delay, rows))
+        else:
+            self._underway.append((self.now + self._delay, effort.copy()))
         self._commanded_at, self.last = self.now, effort.copy()
         self.outputs += 1
 
@@ -169,8 +187,30 @@ class Rig:
             while self._underway and self._underway[0][0] <= self.now:
                 self._acting = self._underway.popleft()[1]
                 self._open_at = min(self._open_at, self.now + RELEASE)
-            acting = self._acting if self.elsewhere is None else self.elsewhere(*plant.motors)
             if self.now >= self.driver_until:    # a manager that stands still passes nothing on
-                plant.command = np.clip(acting, -self._limit, self._limit) + own
+                if self.elsewhere is None and self._acting.ndim > 1:
+                    self._pass(*self._acting)
+                elif self.motors is not None and self.elsewhere is not None:    # with loops of the motors, too
+                    zero, mit = np.zeros(len(plant.q)), self.motors.settings
+                    plant.command = self.elsewhere(zero, zero)
+                    plant.local[:3], plant.local[3], plant.local[4] = (mit.kp, mit.kd, self._limit), QUANTUM, 1.0
+                else:
+                    acting = self._acting if self.elsewhere is None else self.elsewhere(*plant.motors)
+                    plant.local[:] = 0.0
+                    plant.command = np.clip(acting, -self._limit, self._limit) + own
             plant.advance(count)
             self.now += count * STEP
+
+    def _pass(self, q: Array, v: Array, effort: Array, kp: Array, kd: Array) -> None:
+        """Pass a command on to motors that close a loop. In states as near to the answered one as promised, their
+        torque is within the limits.
+        """
+        plant, mit = self.plant, self.motors.settings
+        plant.command = effort + kp * q + kd * v
+        plant.local[:3], plant.local[3], plant.local[4] = (kp, kd, self._limit), QUANTUM, self._scale
+        near = (np.abs(plant.q - q) <= mit.position_change) & (np.abs(plant.v - v) <= mit.velocity_change)
+        beyond = np.abs(plant.command - kp * plant.q - kd * plant.v) > self._limit * (1.0 + 1e-12)
+        self.within[0] += near.size
+        self.within[1] += int(near.sum())
+        if (near & beyond).any():
+            raise AssertionError("a torque of the motors' loops beyond its limits")

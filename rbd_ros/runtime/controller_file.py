@@ -89,7 +89,7 @@ def _update_rate(file: ControllerFile) -> float | None:
 
 def _rate_findings(file: ControllerFile) -> Iterator[Finding]:
     rate = _update_rate(file)
-    if rate is None or rate < LEAST_RATE:
+    if (rate is None or rate < LEAST_RATE) and not _local_loops(file):
         yield Finding("warning", "update rate", "controller manager", "update_rate is missing, which means 100 Hz"
                       if rate is None else f"update_rate is {rate:g} Hz", "torque needs about 500 Hz: update_rate: 500")
 
@@ -104,6 +104,13 @@ def _drives(file: ControllerFile, name: str) -> set[str]:
     if kind == TRAJECTORY:
         return set(map(str, file.of(name, "command_interfaces", [])))
     return {"effort" if kind == FORWARD[1] else file.of(name, "interface_name", "")} if kind in FORWARD else set()
+
+
+def _local_loops(file: ControllerFile) -> set[str]:
+    """Joints with forwarded position and effort: their motors close a loop, which holds them (docs/mit_mode.md)."""
+    joints = {drive: {joint for name, kind in file.types.items() if kind in FORWARD and drive in _drives(file, name)
+                      for joint in _joints(file, name)} for drive in ("position", "effort")}
+    return joints["position"] & joints["effort"]
 
 
 def _joint_findings(file: ControllerFile, description: Description) -> Iterator[Finding]:
@@ -189,7 +196,8 @@ def _holding_findings(file: ControllerFile) -> Iterator[Finding]:
 
     for name, kind in file.types.items():
         if kind in FORWARD and "effort" in _drives(file, name) and not any(
-                holds(other, set(_joints(file, name))) for other in file.types):
+                holds(other, set(_joints(file, name))) for other in file.types) and not (
+                set(_joints(file, name)) <= _local_loops(file)):
             yield Finding("warning", "nothing holds the arm", name, "it keeps the last torque for ever when none "
                           "comes, and no other controller of this file can hold the arm", "add a "
                           "joint_trajectory_controller with gains or position interface, as in config/controllers/"

@@ -1,8 +1,8 @@
 """Rehearsal: the unchanged configuration of a real arm, run against a simulated arm.
 
-Outputs without a receiver in the simulation are replaced, and the replacement is reported: adapters `lbr` and `jtc` and
-node `effort_annotator` by adapter `forward_command` of node `feedforward`; for the annotator, with the gains of its
-joint_trajectory_controller.
+Outputs without a receiver in the simulation are replaced, and the replacement is reported: adapters `lbr`, `jtc` and
+`mit` and node `effort_annotator` by adapter `forward_command` of node `feedforward`; for the annotator, with the gains
+of its joint_trajectory_controller.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SAMPLES: dict[str, tuple[str, tuple[str, str], Values]] = {
     "ur": ("ur_description/urdf/ur5_robot.urdf", ("", ""), {}),
     "franka": ("panda_description/urdf/panda.urdf", ("panda_", "fr3_"), {}),
     "iiwa_lbr": ("iiwa", ("joint_", "lbr_A"), {}),
-    **dict.fromkeys(("generic_effort", "generic_jtc", "generic_annotator"),
+    **dict.fromkeys(("generic_effort", "generic_jtc", "generic_annotator", "generic_mit"),
                     ("z1_description/urdf/z1.urdf", ("", ""), {"locked.joints": ["jointGripper"]}))}
 TAKEN = ("forward_command", "joint_state")    # adapters with a receiver in node simulator
 NO_HANDOVER: Values = {"handover.controller_manager": "", "handover.activate": [""], "handover.deactivate": [""]}

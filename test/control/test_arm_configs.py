@@ -22,7 +22,7 @@ LBR = {f"lbr_A{i + 1}": name for i, name in enumerate(rbd.sample("iiwa").joint_n
 ARMS = [("franka", "panda_description/panda", {"fr3_": "panda_"}), ("iiwa_lbr", "iiwa", LBR),
         ("ur", "ur_description/ur5_robot", {}), ("ur", "ur_description/ur10_robot", {}),
         *((name, "z1_description/z1", {'locked.joints: [""]': "locked.joints: [jointGripper]"})
-          for name in ("generic_effort", "generic_jtc", "generic_annotator"))]
+          for name in ("generic_effort", "generic_jtc", "generic_annotator", "generic_mit"))]
 TRAJECTORIES = ("generic_jtc", "generic_annotator")    # joint_trajectory_controller behind the node
 ANNOTATED = "generic_annotator"    # its node is effort_annotator, not feedforward
 each_arm = pytest.mark.parametrize(("arm", "description", "names"), ARMS,
@@ -101,6 +101,14 @@ def test_the_controller_has_the_same_joints_in_the_same_order(arm, description, 
         name = node["forward_command.controller"]
         assert types[name] == "forward_command_controller/ForwardCommandController"
         assert files[name] == {"interface_name": "effort", "joints": node["joints"]}
+    elif node["adapters"] == ["mit"]:
+        assert types.items() >= {node["mit.controller"].replace("{}", interface):
+                                 "forward_command_controller/ForwardCommandController"
+                                 for interface in node["mit.interfaces"]}.items()
+        for interface in node["mit.interfaces"]:
+            assert files[node["mit.controller"].replace("{}", interface)] == {
+                "interface_name": interface, "joints": node["joints"]}
+        assert node["mit.kp"] == node["gains.kp"] and node["mit.kd"] == node["gains.kd"]
     else:
         assert node["adapters"] == ["lbr"]
         prefix = files["lbr_torque_command_controller"]["robot_name"]

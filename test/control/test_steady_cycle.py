@@ -55,8 +55,9 @@ def test_a_walk_with_and_without_the_steady_cycle_is_the_same(episodes, name, nu
 
 LAWS = ({"feedforward": "none", "gains.kp": [30.0], "gains.kd": [3.0]}, {"feedforward": "gravity"},
         {"feedforward": "gravity", "robot_compensates": ["gravity"], "gains.kp": [30.0]},
-        {"feedforward": "full"}, {"feedforward": "full", "gains.kp": [30.0], "gains.kd": [3.0],
-                                  "robot_compensates": ["gravity", "coriolis", "friction"]},
+        {"feedforward": "full"}, {"feedforward": "full", "reference_lead": 0.015, "gains.kp": [30.0]},
+        {"feedforward": "full", "gains.kp": [30.0], "gains.kd": [3.0],
+         "robot_compensates": ["gravity", "coriolis", "friction"]},
         {"feedforward": "computed_torque", "gains.kp": [100.0], "gains.kd": [20.0], "effort_limits.rate": [1e5]})
 
 

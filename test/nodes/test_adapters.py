@@ -22,6 +22,7 @@ from rbd_ros.nodes.outputs.efforts import EffortRateOutput
 from rbd_ros.nodes.outputs.motors import MotorEffortOutput, MotorReferenceOutput
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FlatnessSettings
+from rbd_ros.runtime.control.mit import AGREEING
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.safety import Command
 
@@ -59,6 +60,11 @@ class FakeNode:
 
     def fade_in(self):
         self.controller.safety.restart()
+
+
+    @property
+    def state_age(self):
+        return self.controller.state.age(time.monotonic())
 
 
 def _copy(message):
@@ -175,6 +181,53 @@ def test_joint_command(stand_ins):
     assert abs(message["header"]["stamp"]["sec"] - time.time()) < 60.0    # now: a repeated safe output is fresh
     topic, message = publish("joint_command", joint_command__topic="sim/effort", joint_command__joints=["elbow"])
     assert topic == "sim/effort" and message["joint_names"] == ["elbow"] and message["values"] == [-6.0]
+
+
+def mit(**values):
+    """{topic: numbers} of one publication to motors that close a loop"""
+    values = {"mit__kp": [20.0, 10.0], "mit__kd": [2.0, 1.0], **values}
+    node, output = make("mit", **values)
+    node.controller.state.received = time.monotonic()
+    begin(output, Q)
+    return {topic: sent[0]["data"] for topic, sent in node.published.items()}
+
+
+def begin(output, q):
+    """Send once, when the first joint states agree."""
+    for ns in range(AGREEING):
+        output.publish((5, ns), q, V, Command(EFFORT))
+
+
+def test_mit():
+    assert mit() == {f"forward_{name}_controller/commands": numbers for name, numbers in (
+        ("position", list(Q)), ("velocity", list(V)), ("effort", list(EFFORT)), ("kp", [20.0, 10.0]),
+        ("kd", [2.0, 1.0]))}
+
+
+def test_mit_parameters():
+    assert mit(mit__controller="arm/mit", mit__interfaces=["effort", "velocity", "position"],
+               mit__joints=["elbow", "shoulder"]) == {
+        "arm/mit_effort/commands": [-6.0, 5.0], "arm/mit_velocity/commands": list(V[::-1]),
+        "arm/mit_position/commands": list(Q[::-1])}
+    assert mit(mit__topic_per="joint", mit__controller="{}/mit", mit__torque_scale=[1.25, 2.0]) == {
+        "shoulder/mit/commands": [0.1, 0.3, 4.0, 16.0, 1.6], "elbow/mit/commands": [0.2, -0.4, -3.0, 5.0, 0.5]}
+    for values, words in (({"mit__kp": 0.0}, "'mit.kp' above 0.*shoulder, elbow"),
+                          ({"mit__interfaces": ["position", "kp"]}, "'mit.interfaces' is position, kp: expected"),
+                          ({"mit__interfaces": ["position", "velocity", "effort", "effort"]}, "once each")):
+        with pytest.raises(rbd.RbdError, match=words):
+            mit(**values)
+
+
+def test_mit_starts_anew_when_the_node_is_activated():
+    node, output = make("mit", mit__kp=10.0, mit__position_change=0.02)
+    node.controller.state.received = time.monotonic()
+    sent = node.published["forward_position_controller/commands"]
+    begin(output, Q)
+    for _ in range(2):    # an outlier; and the same state again
+        output.publish((6, 0), Q + 1.0, V, Command(EFFORT))
+    output.begin()
+    begin(output, Q + 1.0)
+    np.testing.assert_allclose([each["data"] for each in sent], [Q, Q + 0.02, Q + 0.02, Q + 1.0], rtol=0, atol=1e-12)
 
 
 def applied(message, q, v):
@@ -352,7 +405,7 @@ def test_without_the_selected_package_the_node_is_not_configured(tmp_path, priva
     (tmp_path / "control_msgs.py").write_text("raise ImportError\n")
     with Peer() as peer:
         process = NodeProcess(tmp_path, "feedforward", robot_description_file=rbd.sample_path("two_link"),
-                              adapters=list(ADAPTERS), python_path=tmp_path)
+                              adapters=list(ADAPTERS), **{"mit.kp": 50.0}, python_path=tmp_path)
         try:
             peer.spin_until(lambda: "configuration failed" in peer.status, "refusal")
             assert "no package 'control_msgs'" in peer.status

@@ -124,7 +124,7 @@ def test_every_adapter_has_the_topics_of_its_policy(adapter, stand_ins):    # no
             and row.name.rpartition(".")[2].endswith(("controller", "topic"))]
     assert rows
     for values in ({}, {name: f"other/{name.replace('.', '_')}" for name in rows}):
-        node, _ = make(adapter, rbd.sample("iiwa"), **values)
+        node, _ = make(adapter, rbd.sample("iiwa"), **{"mit.kp": 50.0}, **values)
         found = rights.adapter_rights(adapter, values)
         assert set(node.topics) == found.publish
         assert set(getattr(node, "callbacks", ())) == found.subscribe

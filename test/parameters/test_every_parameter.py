@@ -45,6 +45,10 @@ OUTPUTS = {
     **{f"linear_feedback.{name}": f"{ADAPTERS}::test_linear_feedback_parameters" for name in (
         "topic", "joints", "hold")},
     **{f"lbr.{name}": f"{ADAPTERS}::test_lbr_parameters" for name in ("command_topic", "state_topic", "joints")},
+    **{f"mit.{name}": f"{ADAPTERS}::test_mit_parameters" for name in (
+        "controller", "topic_per", "interfaces", "joints", "torque_scale")},
+    **{f"mit.{name}": "control/test_mit.py::test_limits_hold_for_what_the_motors_apply" for name in (
+        "kp", "kd", "position_change", "velocity_change")},
     **{f"handover.{name}": "nodes/test_handover.py::test_handover_parameters" for name in (
         "controller_manager", "activate", "deactivate", "timeout")},
 }

@@ -252,6 +252,17 @@ def until_at_rest(program: str, values: Values) -> float:
     return arm.time_until(lambda: np.allclose(arm.state(), rbd.gravity_effort(arm.made.model, Q_REF)))
 
 
+def until_arrived(program: str, values: Values) -> float:
+    """When the reference of a trajectory that begins in 0.2 s reaches its end, 0.1 s later."""
+    arm, goal = Arm(program, values), Q + 0.01
+    made = arm.made
+    arm.state(v=0.0 * V)
+    zero = np.zeros(2)
+    assert made.on_trajectory(arm.now, round((arm.now + 0.2) * 1e9), NAMES, [Point(0.1, goal, zero, zero)])
+    return arm.time_until(lambda: arm.state(v=0.0 * V) is not None and np.array_equal(
+        made.desired(arm.now, made.safety.laws.newest).q[arm.at], goal))
+
+
 def until_unloaded(program: str, values: Values) -> float:
     free = effort(program, values)
     arm = Arm(program, values)
@@ -373,6 +384,7 @@ def cases(program: str) -> dict[str, Case]:
         "safe_output.hold": case(0.105, until_not_held, 0.16, {"safe_output.fallback_ramp": 0.0}),
         "safe_output.fallback_ramp": case(0.205, until_fallback, 0.26, {"safe_output.hold": 0.0}),
         "safe_output.fallback": case(list(FALLBACK), at_last, FALLBACK),
+        "reference_lead": case(0.1, until_arrived, lambda was: was - 0.1),
         "reference_timeout": case(0.305, until_at_rest, 0.31),
         "wrench_timeout": case(0.305, until_unloaded, 0.31, {"reference_timeout": 0.0}),
         "wrench_limits.force": case(4.0, accepts_pull, (False, True)),

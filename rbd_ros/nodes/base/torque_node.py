@@ -33,7 +33,7 @@ from ...runtime.inputs.joint_state_bytes import Fields
 from ...runtime.inputs.rejections import Rejected, Verdict
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command, Defect
-from ..outputs import ADAPTERS_TABLE, make_outputs
+from ..outputs import ADAPTERS_TABLE, make_outputs, restricted
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
 from ..outputs.output import Array, Output, Stamp
@@ -105,6 +105,9 @@ class TorqueNode(ModelNode, ABC):
 
     # ---- configuration
 
+    def settings(self, values: Mapping[str, Any], model: RobotModel) -> Any:
+        return restricted(super().settings(values, model), values)
+
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
         settings = self.settings(values, model)
         self.controller = self.make_controller(model, settings)
@@ -175,6 +178,8 @@ class TorqueNode(ModelNode, ABC):
         self._stops.hear_latched()
         with self.lock:
             self.controller.activate(time.monotonic())
+            for output in self._outputs:
+                output.begin()
             self.active, self.status = True, "active"
         self._watches = True
         self.get_logger().info("active: torque follows the joint states. If this process is killed, the last torque "
@@ -227,6 +232,10 @@ class TorqueNode(ModelNode, ABC):
     @property
     def state_timeout(self) -> float:
         return float(self.controller.settings.safety.state_timeout)
+
+    @property
+    def state_age(self) -> float:
+        return float(self.controller.state.age(time.monotonic()))
 
     def fade_in(self) -> None:
         self.controller.safety.restart()

@@ -29,6 +29,10 @@ class Source(Protocol):
     def state_timeout(self) -> float:
         """Age (s) from which a joint state is stale."""
 
+    @property
+    def state_age(self) -> float:
+        """Age (s) of the last joint state, since its reception."""
+
     def fade_in(self) -> None:
         """Ramp in from the safe effort, as after activation, when the robot starts to take commands."""
 
@@ -49,6 +53,9 @@ class Output(ABC):
     @abstractmethod
     def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
         """Send the command that answers a joint state with this stamp, q and v."""
+
+    def begin(self) -> None:    # noqa: B027
+        """Handle the activation of the node: what was sent before no longer acts."""
 
     def send(self, stamp: Stamp = (0, 0)) -> None:
         """Send the numbers, with this stamp if the message has a stamp."""

@@ -206,9 +206,9 @@ class ContactReaction:
             self.state = "retracting"
 
     def _follow(self, motion: Interpolation, duration: float) -> None:
-        reference, time_ns = self._controller.reference, self._controller.state.time_ns
-        reference.replace(time_ns, motion)
-        self._following, self._until_ns = motion, time_ns + round(duration * 1e9)
+        controller = self._controller
+        controller.reference.replace(controller.reference_ns, motion)
+        self._following, self._until_ns = motion, controller.state.time_ns + round(duration * 1e9)
 
     def _return(self) -> None:
         """Return straight to the point where the motion was interrupted, unless there is a new reference."""
@@ -243,7 +243,7 @@ class ContactReaction:
                 self.counts["contacts"] += 1
                 self._react(now, change.body)
         if self.state == "retracting" and not controller.safety.latched:
-            reference = controller.reference.sample(now, state.time_ns)
+            reference = controller.reference.sample(now, controller.reference_ns)
             opposes = self.external * (0.0 if reference is None else reference.v) < 0.0
             if (opposes & (np.abs(self.external) > self._detector.limit(self._observer.friction_uncertainty))).any():
                 self._stop("something opposes the way back")
@@ -306,7 +306,7 @@ class ContactReaction:
         if reaction == "report" or self.state == "yielding" or controller.safety.mode not in (
                 "waiting", "ramp_in", "running"):
             return
-        place = controller.reference.place(controller.state.time_ns) if controller.safety.modes.share > 0.0 else None
+        place = controller.reference.place(controller.reference_ns) if controller.safety.modes.share > 0.0 else None
         if reaction == "stop":
             self._stop(f"contact at '{body}'")
         elif self.state in ("braking", "retracting"):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,8 @@ class FeedforwardSettings(FollowingSettings):
         model, law = self.model, self.law
         if not law.kd.any() or law.feedforward == "lqr":    # whose gains are made for `lqr.period`
             return None
+        if law.feedforward != "computed_torque" and np.any(self.motor_damping):
+            law = replace(law, kd=np.maximum(law.kd - self.motor_damping, 0.0))
         # The gains of computed_torque are accelerations: the model's inertia, whatever it is, is in the torque.
         inertia = np.ones(model.nv) if law.feedforward == "computed_torque" else sampled_inertia(model)
         return DampingGains("gains.kd", model.joint_names, law.kd, inertia, model.armature > 0.0)

@@ -37,6 +37,9 @@ class FollowingSettings(TorqueSettings):
 
     reference_timeout: float = parameter(0.2, "Age of a streamed reference after which the robot stands still at its "
                                          "position, s; 0: never.", lower=0.0, upper=1e6)
+    reference_lead: float = parameter(0.0, "How far ahead of each joint state a trajectory is sampled, s: the delay of "
+                                      "a command, and half a period. For loops of 200 Hz and less.", lower=0.0,
+                                      upper=0.2, read_only=True)
     tracking_tolerance: Array = parameter((-1.0,), "Largest distance of a joint from its reference, rad or m: a robot "
                                           "that is farther away does not follow, and is stopped where it is. -1: where "
                                           "the feedback alone would lead it back faster than the velocity limit of its "
@@ -129,6 +132,11 @@ class FollowingController(Controller[F], Generic[F]):
             reference.clear()
         self.wrenches.clear()
 
+    @property
+    def reference_ns(self) -> int:
+        """The time (ns) at which references are sampled for the last state: its stamp and `reference_lead`."""
+        return self.state.time_ns + round(self.settings.reference_lead * 1e9)
+
     def _references(self) -> list[ReferenceInput]:
         """The references of all active laws, the newest last."""
         fade = self.safety.laws
@@ -183,7 +191,7 @@ class FollowingController(Controller[F], Generic[F]):
 
     def desired(self, now: float, laws: FollowingLaws) -> Reference | None:
         """The reference of these laws in the last state; continuous joints within half a turn of the state."""
-        reference = laws.reference.sample(now, self.state.time_ns)
+        reference = laws.reference.sample(now, self.reference_ns)
         return None if reference is None else self.turned(reference)
 
     def turned(self, reference: Reference) -> Reference:
@@ -223,7 +231,7 @@ class FollowingController(Controller[F], Generic[F]):
         for _ in range(TRIES):
             with lock:
                 refused = self._refuses_trajectory(stamp_ns, len(points) == 0)
-                before, state_ns = self.reference.without_later(), self.state.time_ns
+                before, state_ns = self.reference.without_later(), self.reference_ns
                 measured = self.state.q if self.state.age(now) < self.state.timeout else None
             offer: Offer | Rejected
             try:
@@ -267,7 +275,7 @@ class FollowingController(Controller[F], Generic[F]):
 
     def halt(self, now: float) -> None:
         super().halt(now)
-        reference = self.reference.sample(now, self.state.time_ns)
+        reference = self.reference.sample(now, self.reference_ns)
         if reference is None or self.safety.mode not in ("ramp_in", "running"):
             return
         ahead = Point(BRAKING, reference.q + 0.5 * BRAKING * reference.v, self._zero, self._zero)
@@ -281,9 +289,9 @@ class FollowingController(Controller[F], Generic[F]):
         if self.safety.abandoned(now) or (self.loop.slow and self.loop.slow_for(now) > self.safety.patience):
             self._drop("the loop was too slow for too long" if self.loop.slow else "an emergency stop"
                        if self.safety.latched else "there were no joint states for too long", now)
-        if self.reference.due(self.state.time_ns):
+        if self.reference.due(self.reference_ns):
             before = self.reference.without_later()
-            if self.reference.begin(now, self.state.time_ns):
+            if self.reference.begin(now, self.reference_ns):
                 self._fade_from(before)
 
     def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> Verdict:

@@ -42,6 +42,7 @@ class TorqueSettings:
     joints: tuple[str, ...]
     output: NDArray[np.intp]
     safety: SafetySettings
+    motor_damping: Array | float = 0.0    # damping gains (nv,) that the motors apply by themselves, without delay
     compensates: tuple[str, ...] = setting(ROBOT_COMPENSATES)
     gravity_check: bool = parameter(True, "Compare the measured effort with the model's gravity torque after "
                                     "activation, and log differences. Set false if `effort` of the joint states is not "

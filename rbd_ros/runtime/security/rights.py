@@ -13,7 +13,7 @@ from typing import Any
 from ...core.errors import RbdError, unknown_name
 from ...core.model.files.yaml_text import read_yaml
 from ...core.model.samples import sample_names
-from ..control.adapter_topics import ADAPTER_TOPICS
+from ..control.adapter_topics import ADAPTER_TOPICS, list_of
 from ..cosimulation.lockstep import LOCKSTEP_TABLE, receipt_services
 from ..cosimulation.mujoco_settings import MUJOCO_TABLE
 from ..cosimulation.residual import RESIDUAL_TABLE
@@ -67,18 +67,12 @@ GOALS = ("~/target_pose", "~/target_twist", "~/target_trajectory", "~/target_wre
 STOP = "~/emergency_stop"
 
 
-def _many(values: Values, name: str) -> list[str]:
-    """A list of strings, without empty ones."""
-    listed = values.get(name, ())
-    return [item for item in ([listed] if isinstance(listed, str) else listed) if item]
-
-
 def _topic(values: Values, name: str) -> list[str]:
     return [values[name]] if values.get(name) else []
 
 
 def _sensors(values: Values) -> list[str]:
-    return [sensor_topic(joint) for joint in _many(values, "wrench_joints")]
+    return [sensor_topic(joint) for joint in list_of(values, "wrench_joints")]
 
 
 def adapter_rights(adapter: str, values: Values) -> Rights:
@@ -86,13 +80,13 @@ def adapter_rights(adapter: str, values: Values) -> Rights:
     if adapter not in ADAPTER_TOPICS:
         raise unknown_name("adapter", adapter, ADAPTER_TOPICS)
     topics = ADAPTER_TOPICS[adapter]
-    return rights(publish=[topic.name(values) for topic in topics if not topic.subscribed],
-                  subscribe=[topic.name(values) for topic in topics if topic.subscribed])
+    return rights(publish=[name for topic in topics if not topic.subscribed for name in topic.names(values)],
+                  subscribe=[name for topic in topics if topic.subscribed for name in topic.names(values)])
 
 
 def _torque(values: Values) -> Rights:
     granted = MODEL | rights(publish=["~/effort"], subscribe=["joint_states", STOP], reply=["~/reset"])
-    for adapter in _many(values, "adapters"):
+    for adapter in list_of(values, "adapters"):
         granted |= adapter_rights(adapter, values)
     manager = values.get("handover.controller_manager")
     return granted | (rights(request=[f"{manager}/switch_controller"]) if manager else Rights())

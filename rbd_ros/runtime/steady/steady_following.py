@@ -72,10 +72,11 @@ class FollowingCycle(SteadyCycle[F]):
             self.coefficients(self.rows)[:] = followed[:self.rows]    # type: ignore[assignment]
             self._constants[at.EXPIRY], self._constants[at.RECEIVED] = reference.expiry
         elif isinstance(followed, Trajectory if self.rows == 3 else SmoothTrajectory):
-            t = (self._whole.item(at.TIME) - reference.start_ns) * 1e-9
+            start_ns = reference.start_ns - (self._follower.reference_ns - self._follower.state.time_ns)
+            t = (self._whole.item(at.TIME) - start_ns) * 1e-9
             if t < 0.0:
                 return False
-            self._whole[at.MOVES], self._whole[at.START] = 1, reference.start_ns
+            self._whole[at.MOVES], self._whole[at.START] = 1, start_ns
             self._take_piece(followed, t)
         else:
             return False
