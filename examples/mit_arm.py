@@ -92,8 +92,10 @@ def main() -> int:
     urdf, port = sys.argv[1:3]
     models, reach = sys.argv[3].split(","), np.array([float(x) for x in sys.argv[4].split(",")])
     file = Path(urdf).with_suffix(".yaml")
-    controller = rbd.TorqueController(urdf, file=file if file.is_file() else None, effort_limits={
-        "maximum": [LIMITS[model] for model in models]})
+    controller = rbd.TorqueController(urdf, file=file if file.is_file() else None)
+    asked = np.broadcast_to(controller.parameters["effort_limits.maximum"], len(models))
+    most = np.array([LIMITS[model] for model in models])    # of the motors' protocol
+    controller.set(effort_limits={"maximum": np.where(asked > 0.0, np.minimum(asked, most), most).tolist()})
     with Controller.from_dm_serial(port) as bus:
         return 0 if run(Motors(bus, models), controller, reach) else 1
 

@@ -62,7 +62,7 @@ class FeedforwardNode(FollowingNode):
         # The steady cycle does not support a moving base, and an output that looks at the controller.
         if not COMPILED or self.controller.odometry is not None:
             return None
-        if "linear_feedback" in self.get_parameter("adapters").value:
+        if self.controller.local_loop:
             return QuickAnswers(self, transit)
         return SteadyAnswers(self, TrackingCycle(self.controller, transit))
 

@@ -89,6 +89,7 @@ def controller(model=None, **values):
     values = {"ramp_in": 0.0, "ramp_out": 0.0, "feedforward": "lqr", "lqr.position": [100.0], "lqr.velocity": [2.0],
               "lqr.effort": [0.5]} | {name.replace("__", "."): value for name, value in values.items()}
     made = FeedforwardController(model, FeedforwardSettings.from_values(values, model))
+    made.local_loop = True
     made.activate(0.0)
     return made
 
@@ -103,11 +104,12 @@ def test_weights_that_do_not_hold_the_robot_and_odometry_are_refused():
 
 
 @pytest.mark.closed_loop
-def test_the_hold_and_the_tolerance_are_by_its_gains():
-    made = controller()
+def test_the_tolerance_is_by_its_gains_and_the_hold_by_those_of_joints():
+    made = controller(gains__kp=[30.0], gains__kd=[2.0])
     laws = made.safety.laws.newest
     at_rest = gain(arm(), np.zeros(2), np.zeros(2), np.zeros(2), 100.0, 2.0, 0.5)
-    close(laws.hold_gains(Q).kp, -np.diag(at_rest[:, :2]), 1e-6)
+    np.testing.assert_array_equal(laws.hold_gains(Q).kp, [30.0, 30.0])
+    assert controller().safety.laws.newest.hold_gains(Q) is None
     close(laws.return_time(), np.diag(at_rest[:, 2:]) / np.diag(at_rest[:, :2]), 1e-6)
     assert np.isfinite(laws.tolerance).all()
 
@@ -209,3 +211,39 @@ def test_an_arm_with_states_at_50_hz_tracks_as_by_computed_torque_at_1_khz(seven
     found = error(model, motion, loop)
     assert made.safety.mode == "running" and STEPS == 1500
     assert found < 1.2 * error(model, motion, computed_torque(model, motion, 1))
+
+
+def standing(rate, seconds=1.0, **values):
+    """An arm that is 5 % heavier than the model, at rest, with this rate of states (Hz): its controller and plant."""
+    model = rbd.sample("iiwa").with_(armature=0.3)
+    made = FeedforwardController(model, FeedforwardSettings.from_values({"feedforward": "lqr"} | values, model))
+    made.activate(0.0)
+    plant, fastest = rbd.Simulator(model.with_scaled_masses(1.05), q=np.full(7, 0.3)), 0.0
+    problems = set()
+    for k in range(round(seconds * rate)):
+        now = 1.0 + k / rate
+        command = made.on_state(now, round(1e9 * now), list(model.joint_names), plant.q, plant.v)
+        if k == round(0.5 * rate):
+            zero = np.zeros(7)
+            made.on_trajectory(now, 0, list(model.joint_names), [Point(0.4, plant.q + 0.05, zero, zero)])
+        problems.add(command.problem)
+        plant.step(command.effort, round(1e3 / rate))
+        fastest = max(fastest, float(np.abs(plant.v).max()))
+    return made, plant, fastest, "".join(problems)
+
+
+@pytest.mark.closed_loop
+@pytest.mark.parametrize("rate", [50, 1000])
+def test_what_holds_an_arm_without_a_command_does_not_shake_it(rate):
+    """By stiff weights, for another period than that of the states."""
+    made, _, fastest, _ = standing(rate, 0.5, **{"lqr.position": [1e6], "gains.kp": [100.0], "gains.kd": [5.0]})
+    assert made.safety.mode == "waiting" and fastest < 0.5
+
+
+@pytest.mark.closed_loop
+def test_gains_for_a_faster_loop_than_that_of_the_states_give_no_command():
+    made, _, fastest, problems = standing(50, 2.0, state_rate=50.0)
+    assert made.safety.modes.share == 0.0 and fastest < 0.5
+    assert "gains for a loop of 1 ms ('lqr.period'), joint states come every 20 ms" in problems
+    made, plant, _, _ = standing(500, 2.0, **{"lqr.period": 0.002})
+    assert made.safety.mode == "running" and np.abs(plant.v).max() < 0.05

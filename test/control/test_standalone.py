@@ -468,3 +468,29 @@ def test_the_efforts_of_elastic_joints():
         command = made.update(0.002 * k, q, zero, motors=motors)
     assert command.mode == "running" and command.rates.shape == (2, 2) and command.motors.position.shape == (3,)
     assert "no fresh motor state" in [made.update(0.002 * k, q, zero) for k in range(300, 340)][-1].reason
+
+
+def test_nothing_is_followed_while_it_finishes_and_after():
+    rig = Rig("simulator", gains=GAINS).go(0.7)
+    rig.controller.finish()
+    with pytest.raises(rbd.RbdError, match="finishes: call reset after its end"):
+        rig.controller.follow([])
+    rig.go(1.5)
+    with pytest.raises(rbd.RbdError, match="has finished: call reset, then update"):
+        rig.controller.follow([])
+
+
+def test_motions_and_models_that_are_none_are_named():
+    with pytest.raises(rbd.RbdError, match="model"):
+        rbd.TorqueController(None)
+    controller = rbd.TorqueController(rbd.sample("two_link"))
+    controller.update(0.0, [0.1, 0.2], [0.0, 0.0])
+
+    def motion(t):
+        return None
+
+    motion.duration = 1.0
+    with pytest.raises(rbd.RbdError, match=r"motion: expected q, v, a of 101 times"):
+        controller.follow(motion)
+    with pytest.raises(rbd.RbdError, match="start is 1e\\+10 s"):
+        controller.follow([], start=1e10)

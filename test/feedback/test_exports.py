@@ -172,6 +172,37 @@ def test_the_ends_hold_and_a_finer_table_is_nearer(arm, tmp_path):
     assert wrong[0] / wrong[1] > 6.0 and wrong[1] / wrong[2] > 6.0, "an error of order 3 or 4 in their distance"
 
 
+@pytest.fixture(scope="module")
+def braking():
+    """A motion that ends while it brakes with full torque, as time-optimal ones do."""
+    model = rbd.sample("iiwa").with_(armature=0.3)
+    motion = rbd.time_optimal(model, np.array([np.full(7, 0.3), np.full(7, 0.1), np.full(7, -0.2)]))
+    return model, motion, rbd.tracking_gains(model, motion, np.repeat([1e4, 10.0], 7), np.full(7, 0.01))
+
+
+def test_before_the_start_and_after_the_end_the_robot_is_held_at_rest(braking):
+    model, motion, gains = braking
+    for t, end in ((-0.1, 0.0), (motion.duration + 1e-3, motion.duration), (9.0, motion.duration)):
+        found, place = gains.at(t), motion(np.array([end])).q[0]
+        np.testing.assert_allclose(found.q, place, atol=1e-12)
+        assert not found.v.any()
+        np.testing.assert_allclose(found.effort, rbd.gravity_effort(model, place), atol=1e-9)
+    assert not gains.held(-5.0, 0.02).v.any()
+    arm = rbd.Simulator(model, q=motion(np.array([0.0])).q[0])
+    for _ in range(round(1e3 * (motion.duration + 0.5))):
+        arm.step(gains.command(arm.time, arm.q, arm.v))
+    assert np.abs(arm.v).max() < 1e-3 and np.abs(arm.q - motion(np.array([motion.duration])).q[0]).max() < 1e-3
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no C compiler")
+def test_c_holds_the_robot_at_rest_before_the_start_and_after_the_end(braking, tmp_path):
+    _, motion, gains = braking
+    library, v = compiled(tmp_path, gains.c_source("arm"), COMPILERS[0]), np.full(7, 0.1)
+    for t in (-0.1, motion.duration + 0.1):
+        q = gains.at(t).q + 0.01
+        np.testing.assert_allclose(called(library, "double", t, q, v, 7), gains.command(t, q, v), atol=1e-9)
+
+
 @pytest.mark.skipif(not COMPILERS, reason="no C compiler")
 def test_elastic_joints_in_c(tmp_path):
     actuation = mixed()

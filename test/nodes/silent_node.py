@@ -56,7 +56,7 @@ class SilentNode:
         node.resolve_topic_name, node.controller = lambda name: name, None
         node.active, node.status, node.model, node.most_bytes = False, "", model, 65536
         node._stamp, node._transit, node._late, node._handover = (0, 0), Transit(), [], None
-        node._outputs = [SimpleNamespace(publish=self._publish)]
+        node._outputs = [SimpleNamespace(publish=self._publish, begin=lambda: None)]
         node._odometry = None
         self.values = validate(node.table, values)
         node.controller = node.make_controller(model, node.settings(self.values, model))

@@ -46,8 +46,8 @@ class TrackingGains:
     t (N,); gains (N, nu, 2 n); q (N, nq), v (N, n), effort (N, nu): the motion with its feed-forward. A (N, 2 n, 2 n)
     and B (N, 2 n, nu): the linearised step of each period, `x[k + 1] = A[k] x[k] + B[k] (u − effort)`. model: whose
     coordinates q and v are; of elastic joints these are the links, then the motors behind springs. states (n,): names
-    of its coordinates; inputs (nu,): of those that are driven, or of the motors. rad, m, N m, N and s. Times after the
-    motion are those of its end.
+    of its coordinates; inputs (nu,): of those that are driven, or of the motors. rad, m, N m, N and s. Before its start
+    and after its end the robot is held there, at rest.
 
         >>> model = rbd.sample("two_link")
         >>> motion = rbd.SplineMotion(np.repeat([[0.0, 0.0], [1.0, -0.5]], 6, axis=0), 2.0)
@@ -72,13 +72,13 @@ class TrackingGains:
 
     def at(self, t: float) -> StateFeedback:
         """Reference and feed-forward of the motion at time t (s), and the gains there, linear between periods."""
-        time = _time(t, float(self.t[-1]))
+        time = _time(t)
         q, v, _, effort = _course(self._plant, self._motion, np.array([time]))
         return StateFeedback(q[0], v[0], effort[0], self._gain(time))
 
     def _gain(self, time: float) -> Array:
         """Gain at a time of the motion, linear between periods."""
-        position = min(time / self.period, len(self.t) - 1.0)
+        position = min(max(time / self.period, 0.0), len(self.t) - 1.0)
         k = min(int(position), len(self.t) - 2)
         share = position - k
         return (1.0 - share) * self.gains[k] + share * self.gains[k + 1]
@@ -87,7 +87,7 @@ class TrackingGains:
         """What to send at time t (s) to a local loop that holds it for `hold` seconds, until the next message: the
         feedback at the middle, so that the reference is on average not late.
         """
-        return self.at(_time(t, float(self.t[-1])) + 0.5 * positive(hold, "hold", "time"))
+        return self.at(_time(t) + 0.5 * positive(hold, "hold", "time"))
 
     def command(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
         """Efforts (nu,) at time t (s) and state q (nq,), v (n,): `effort + gain (q ⊖ q_d, v − v_d)`."""
@@ -136,7 +136,8 @@ class TrackingGains:
         rates = (later - earlier) / (sides[0] - sides[1])[:, None]
         gains = np.array([self._gain(x) for x in t]).reshape(samples, -1)
         table = np.hstack([course.q, course.v, course.effort, rates, gains])
-        return gains_source(table, step, n, self.inputs, self.states, name, precision)
+        held = _course(self._plant, self._motion, np.array([-1.0, duration + 1.0])).effort
+        return gains_source(table, held, step, n, self.inputs, self.states, name, precision)
 
     def margins(self, t: ArrayLike | None = None) -> LoopMargins:
         """Gain, phase and delay margins of the loop at times t (M,) (s), by default 11 from start to end: see
@@ -236,8 +237,9 @@ def _plant(model: Any, actuated: Any, friction: Friction | None) -> Plant:
 
 
 def _course(plant: Plant, motion: Any, t: Array) -> Course:
-    """The motion at times t (N,), checked."""
-    t = np.minimum(t, motion.duration)
+    """The motion at times t (N,), checked; at rest before its start and after its end."""
+    outside = (t < 0.0) | (t > motion.duration)
+    t = np.clip(t, 0.0, motion.duration)
     reference: Any = motion(t) if callable(motion) else None
     if reference is None and hasattr(motion, "sample"):
         reference = [None if part[0] is None else np.array(part) for part in zip(*map(motion.sample, t), strict=True)]
@@ -248,6 +250,8 @@ def _course(plant: Plant, motion: Any, t: Array) -> Course:
                        f"{type(motion).__name__}") from None
     model = plant.actuation.model if isinstance(plant, ElasticPlant) else plant.model
     rates = {name: value for name, value in (("v", v), ("a", a), ("jerk", jerk), ("snap", snap)) if value is not None}
+    if outside.any() and all(len(row) == len(t) for row in rates.values()):
+        rates = {name: np.where(outside[:, None], 0.0, row) for name, row in rates.items()}
     checked = states(model, positions={"q": q}, rates=rates)
     if checked.batch != len(t):
         raise RbdError(f"motion: expected {len(t)} states at {len(t)} times, got q of shape {np.shape(q)}")
@@ -320,8 +324,8 @@ def least_controllable(A: Array, B: Array, plant: Plant, course: Course) -> tupl
     return found[1], found[2]
 
 
-def _time(t: float, end: float) -> float:
+def _time(t: float) -> float:
     time = real(t, "t", "()")
     if np.ndim(t) != 0 or not np.isfinite(time).all():
         raise RbdError(f"t must be a finite time, got {shown(t)}")
-    return min(max(time.item(), 0.0), end)
+    return time.item()

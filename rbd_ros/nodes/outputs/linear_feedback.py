@@ -46,6 +46,7 @@ class LinearFeedbackOutput(Output):
             "feedback_gain.data": 2 * n * n, "feedforward.data": n,
             **{f"initial_state.joint_state.{field}": n for field in ("position", "velocity", "effort")}}, stamped=True)
         self._owner, self._hold, self._local = node, hold, local_feedback
+        node.controller.local_loop = True
         self._columns = np.concatenate([indices, n + indices])
 
     def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:

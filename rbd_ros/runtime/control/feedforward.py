@@ -31,6 +31,7 @@ from .tracking_law import TrackingLaw, TrackingLawSettings
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
+SLOWER = 1.25    # periods of law lqr: states that come more slowly get no command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ class FeedforwardSettings(FollowingSettings):
 
     def damping_gains(self) -> DampingGains | None:
         model, law = self.model, self.law
-        if not law.kd.any() or law.feedforward == "lqr":    # whose gains are made for `lqr.period`
+        if not law.kd.any():
             return None
         if law.feedforward != "computed_torque" and np.any(self.motor_damping):
             law = replace(law, kd=np.maximum(law.kd - self.motor_damping, 0.0))
@@ -126,17 +127,17 @@ class FeedforwardLaws(FollowingLaws):
         self.moving = None if settings.floating is None or odometry is None else MovingBase(
             settings.floating, odometry, settings.law)
         self.law = TrackingLaw(settings.model, settings.law) if self.moving is None else self.moving.law
-        self._kp, self._kd = (self.law.kp, self.law.kd) if self.law.lqr else (settings.law.kp, settings.law.kd)
         super().__init__(settings, reference)
-        self._hold_gains = self.bounded(self._kp, self._kd, settings.safety.effort_limit)
+        self._hold_gains = self.bounded(settings.law.kp, settings.law.kd, settings.safety.effort_limit)
 
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any, share: float) -> Array:
         """As `TrackingLaw.effort`."""
         return (self.law if self.moving is None else self.moving).effort(q, v, reference, wrenches, share)
 
     def return_time(self) -> Array:
-        return np.divide(self._kd, self._kp, out=np.full(self.model.nv, np.inf),
-                         where=(self._kp > 0.0) & (self._kd > 0.0))
+        law = self.law if self.law.lqr else self.settings.law
+        kp, kd = law.kp, law.kd
+        return np.divide(kd, kp, out=np.full(self.model.nv, np.inf), where=(kp > 0.0) & (kd > 0.0))
 
     def hold_gains(self, q: Array) -> HoldGains | None:
         law = self.settings.law
@@ -163,6 +164,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
     def __init__(self, model: RobotModel, settings: FeedforwardSettings) -> None:
         self.odometry = OdometryInput(model.body_names[0], settings.odometry_timeout) if settings.floating else None
         super().__init__(model, settings)
+        self.local_loop = False    # whether a faster loop applies the feedback of law lqr
         self.contacts = ContactReaction(self, settings.contact, settings.law.friction.law(settings.model))
         if self.odometry is not None:
             self.odometry.rejections = self.rejections
@@ -262,9 +264,23 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             return NOTHING
         if reference is not None and (problem := self.astray(laws, reference)):
             return self.lost(laws, problem)
+        if law.lqr and (problem := self._too_slow_for(laws)):
+            laws.use(self.state.received, None)
+            return NoCommand(problem)
         wrenches = self.fresh_wrenches(now)
         laws.use(self.state.received, (reference, wrenches))
         return Command(laws.effort(self.state.q, self.state.v, reference, wrenches, self.loop.share))
+
+    def _too_slow_for(self, laws: FeedforwardLaws) -> str:
+        """Why law lqr has no command; "" where its gains suit the loop that applies them."""
+        lqr, period = self.settings.law.lqr, self.loop.period
+        assert lqr is not None
+        if self.local_loop or period <= SLOWER * lqr.period:
+            return ""
+        if not np.isfinite(period):
+            return "law lqr waits until the period of the joint states is known: 'state_rate' says it"
+        return (f"law lqr has gains for a loop of {1e3 * lqr.period:.3g} ms ('lqr.period'), joint states come every "
+                f"{1e3 * period:.3g} ms: give their period, or use adapter linear_feedback")
 
     def again(self, laws: FeedforwardLaws) -> tuple[Array, ...] | None:
         used = laws.before(self.state.received)

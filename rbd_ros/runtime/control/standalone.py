@@ -20,6 +20,7 @@ from ...core.lie import so3
 from ...core.lie.se3 import checked_pose
 from ...core.model.robot_model import RobotModel
 from ...core.model.scalars import at_least, positive
+from ...core.model.state import not_a_model
 from ...core.motion.trajectory import Reference
 from ..damping_gains import high_damping
 from ..inputs.pose_points import PosePoint
@@ -268,7 +269,9 @@ class TorqueController:
         Refused where the robot is elsewhere, limits are exceeded, the robot is stopped, or there is no fresh state.
         """
         logic, verdict = self._ready(Controller), Verdict(True)
-        start_ns = 0 if start is None else round(at_least(-LATEST, start, "start", "s") * 1e9) or 1
+        if start is not None and not at_least(-LATEST, start, "start", "s") <= LATEST:
+            raise RbdError(f"start is {start:g} s, at most {LATEST:g}")
+        start_ns = 0 if start is None else round(start * 1e9) or 1
         if isinstance(logic, CartesianController):
             points = _points(motion, lambda t, pose, *rates: PosePoint(
                 float(t), [_pose("motion", pose)], *([_twist("motion", rate)] for rate in rates)))
@@ -280,7 +283,10 @@ class TorqueController:
             if callable(motion) and hasattr(motion, "duration"):
                 duration = positive(motion.duration, "motion.duration", "time")
                 t = np.linspace(0.0, duration, max(self._enough(duration * RATE), 2) + 1)
-                motion = list(zip(t, *motion(t)[:3], strict=True))
+                try:
+                    motion = list(zip(t, *motion(t)[:3], strict=True))
+                except (TypeError, ValueError) as error:
+                    raise RbdError(f"motion: expected q, v, a of {len(t)} times from motion(t) ({error})") from None
             points = _points(motion, lambda t, *rows: Point(
                 float(t), *(() if row is None else _numbers("motion", row) for row in rows)))
             self._enough(len(points))
@@ -324,7 +330,7 @@ class TorqueController:
 
     def finish(self) -> None:
         """Begin the end, as the node at its deactivation: ramp to the safe effort. Go on with `update` until the mode
-        is `inactive`: that effort is the one to leave behind.
+        is `inactive`: that effort is the one to leave behind. Nothing before the first `update` and after the end.
         """
         if self._active and self._end is None:
             self._logic.deactivate()
@@ -368,6 +374,8 @@ class TorqueController:
     # ---- how
 
     def _loaded(self, model: RobotModel | str | os.PathLike[str]) -> RobotModel:
+        if not isinstance(model, RobotModel | str | os.PathLike):
+            raise not_a_model(model)
         if not isinstance(model, RobotModel):
             loaded, notes = load_model(self._values, os.fspath(model))
             for note in notes:
@@ -391,7 +399,11 @@ class TorqueController:
         if not isinstance(self._logic, kind):
             raise RbdError(f"not supported by node '{self.node}', expected a TorqueController with node='cartesian'")
         if not self._active:
-            raise RbdError("there is no joint state to begin from: call update first")
+            raise RbdError("the controller has finished: call reset, then update" if self._last is not None
+                           and self._last.mode == "inactive" else
+                           "there is no joint state to begin from: call update first")
+        if self._end is not None:
+            raise RbdError("the controller finishes: call reset after its end, then update")
         return self._logic
 
     def _enough(self, points: float) -> int:

@@ -102,7 +102,7 @@ class Controller(ABC, Generic[L]):
         self._notices: list[str] = []
         self._noticed, self._last_notice = 0, ""
         self._lost_at = math.inf    # time at which the states ceased, s
-        self._answered, self._settling = -math.inf, SETTLING    # last state, s; how many may be outliers
+        self._settled_ns, self._settling = 0, SETTLING    # time of the last state; how many may be outliers
         self._moved_at = -math.inf
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
@@ -174,7 +174,7 @@ class Controller(ABC, Generic[L]):
             self.prepare(now)
         except Exception:
             defect = self._stop_by_a_defect()
-        self._settle(now)
+        self._settle()
         self._follow_hold()
         still = now - self.safety.time
         if self.safety.mode in ("ramp_in", "running") and still >= self.settings.safety.state_timeout:
@@ -193,7 +193,7 @@ class Controller(ABC, Generic[L]):
     def cycled(self, now: float) -> None:
         """Record a steady cycle that was answered in one compiled call."""
         self._problem = ""
-        self._settle(now)
+        self._settle()
         self._steady_cycles += 1
         self._defect = self._observe(now)
 
@@ -315,10 +315,11 @@ class Controller(ABC, Generic[L]):
         self.carrying.forget()
         self._settling = SETTLING
 
-    def _settle(self, now: float) -> None:
+    def _settle(self) -> None:
         """Count the states since the last pause: after one a robot may be farther away, and outliers are believed."""
-        paused = now - self._answered > PAUSE * self.state.clock.period
-        self._settling, self._answered = SETTLING if paused else max(self._settling - 1, 0), now
+        passed, self._settled_ns = 1e-9 * (self.state.time_ns - self._settled_ns), self.state.time_ns
+        paused = passed > PAUSE * self.state.clock.period
+        self._settling = SETTLING if paused else max(self._settling - 1, 0)
 
     def _follow_hold(self) -> None:
         share = self.safety.modes.share

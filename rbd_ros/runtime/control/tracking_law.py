@@ -99,7 +99,7 @@ class TrackingLaw:
         """∂effort/∂(q, v) (nv, 2 nv) by the feedback, at the measured q."""
         if self.lqr:
             return self._gains.at(reference)
-        gain = -np.hstack([np.diag(self.kp), np.diag(self.kd)])
+        gain = -np.hstack([np.diag(self.settings.kp), np.diag(self.settings.kd)])
         return mass_matrix(self.model, q) @ gain if self.settings.feedforward == "computed_torque" else gain
 
     def _packed(self) -> Array:
