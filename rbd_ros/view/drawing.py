@@ -10,9 +10,9 @@ import numpy as np
 from ..core.lie.so3 import to_quaternion
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.inertia import Array
+from ..core.model.shapes.shapes import Colour, Shape
 from .loops import CLOSED, Tie
 from .scene import Scene
-from .geometry.shapes import Colour, Shape
 
 TIE = {"loop": (204, 121, 167), "contact": (0, 158, 115), "rolling": (0, 158, 115), "sliding": (0, 158, 115)}
 OPEN = (214, 39, 40)
@@ -85,7 +85,7 @@ class Drawing:
                                        side="double", **options)
         if shape.kind == "box":
             return api.add_box(name, dimensions=shape.size, **options)
-        if shape.kind == "cylinder":
+        if shape.kind in ("cylinder", "capsule"):
             return api.add_cylinder(name, radius=shape.size[0], height=shape.size[1], **options)
         return api.add_icosphere(name, radius=shape.size[0], **options)
 

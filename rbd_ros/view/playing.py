@@ -4,10 +4,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.model.checks.diagnosis import moving_links
+from ..core.model.shapes.shapes import Colour
 from .drawing import Drawing
 from .playback import Player
 from .robot_view import RobotView
-from .geometry.shapes import Colour
 from .timeline import Timeline
 
 GHOST: Colour = (0.35, 0.65, 0.95, 0.3)

@@ -5,7 +5,6 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,11 @@ from ..core.dynamics.kinematics import forward_kinematics
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.files.urdf import load_urdf
-from ..core.model.files.xacro_text import split
-from ..core.model.files.xml_tree import PACKAGE, in_package, parse_xml, read_text
+from ..core.model.files.xml_tree import file_of, parse_xml, read_text
 from ..core.model.inertia import Array
 from ..core.model.robot_model import RobotModel
+from ..core.model.shapes.shapes import Shape
 from .geometry.inertia_boxes import InertiaBox, inertia_boxes
-from .geometry.shapes import Shape
 from .geometry.skeleton import size_of, skeleton
 from .geometry.visuals import read_visuals
 
@@ -73,7 +71,7 @@ def scene_of(model: RobotModel, path_or_xml: str | os.PathLike[str],
     text, source = read_text(path_or_xml)
     boxes = inertia_boxes(model.description.links)
     of_link = {box.link: box.shape for box in boxes}
-    visuals = read_visuals(parse_xml(text, source), _file(path_or_xml), of_link.get, progress)
+    visuals = read_visuals(parse_xml(text, source), file_of(path_or_xml), of_link.get, progress)
     shapes = {link: visuals.shapes.get(link, ()) for link in model.body_names}
     if not any(shapes.values()):
         shapes = skeleton(model.description)
@@ -92,11 +90,3 @@ def start_of(model: RobotModel) -> Array:
     for first in model._quaternions:
         q[first:first + 4] = (0.0, 0.0, 0.0, 1.0)
     return q
-
-
-def _file(path_or_xml: str | os.PathLike[str]) -> Path | None:
-    """The description's file; None for text."""
-    name = os.fsdecode(path_or_xml)
-    if "<" in name:
-        return None
-    return Path(split(in_package(name) if name.startswith(PACKAGE) else name)[0])

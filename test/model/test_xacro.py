@@ -15,7 +15,7 @@ from rbd_ros.cli.main import main
 from rbd_ros.core.model.files import xacro_text
 from rbd_ros.core.model.files.packages import package_folders
 from rbd_ros.core.model.files.xml_tree import parse_xml, read_text
-from rbd_ros.view.geometry.meshes import find_mesh
+from rbd_ros.core.model.shapes.meshes import find_mesh
 
 pytest.importorskip("xacro")
 

@@ -16,9 +16,9 @@ from rbd_ros.core.model.checks.diagnosis import Finding
 from rbd_ros.core.model.files import xml_tree
 from rbd_ros.view.drawing import place_camera
 from rbd_ros.view.geometry import visuals
-from rbd_ros.view.geometry.collada import read_collada
+from rbd_ros.core.model.shapes.collada import read_collada
 from rbd_ros.view.geometry.inertia_boxes import inertia_box
-from rbd_ros.view.geometry.meshes import find_mesh, read_mesh
+from rbd_ros.core.model.shapes.meshes import find_mesh, read_mesh
 from rbd_ros.view.loops import held, ties
 from rbd_ros.view.robot_view import SIDES, RobotView
 from rbd_ros.view.scene import load_scene, scene_of, start_of

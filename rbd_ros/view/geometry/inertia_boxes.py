@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.model.inertia import Array, Inertia
-from .shapes import Colour, Shape
+from ...core.model.shapes.shapes import Colour, Shape
 
 GOOD: Colour = (0.0, 0.45, 0.70, 0.35)
 BAD: Colour = (0.84, 0.37, 0.0, 0.55)

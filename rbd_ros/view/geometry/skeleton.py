@@ -7,7 +7,7 @@ from ...core.model.assembly import Description
 from ...core.model.checks.diagnosis import extent
 from ...core.model.inertia import Array
 from ...core.model.joints import JointSpec, aligning_rotation, is_length, unit
-from .shapes import Colour, Shape
+from ...core.model.shapes.shapes import Colour, Shape
 
 ROD: Colour = (0.62, 0.66, 0.72, 1.0)
 DRUM: Colour = (0.24, 0.36, 0.55, 1.0)

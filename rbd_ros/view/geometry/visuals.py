@@ -10,17 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
-
 from ...core.errors import RbdError
-from ...core.lie import se3
-from ...core.model.inertia import Array
-from .meshes import find_mesh, read_mesh
-from .shapes import GREY, Colour, Shape
+from ...core.model.shapes.elements import read_numbers, read_shapes
+from ...core.model.shapes.shapes import Colour, Shape
 
-PRIMITIVES: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {    # tag → kind and its attributes with their counts
-    "box": ("box", (("size", 3),)), "cylinder": ("cylinder", (("radius", 1), ("length", 1))),
-    "capsule": ("cylinder", (("radius", 1), ("length", 1))), "sphere": ("sphere", (("radius", 1),))}
 STAND_IN: Colour = (0.85, 0.65, 0.35, 0.6)
 MOST_POINTS = 10_000_000    # of all meshes together, each counted as often as drawn
 
@@ -52,7 +45,7 @@ def read_visuals(tree: ElementTree.Element, file: Path | None, stand_in: Callabl
         lost = ""
         for element in link.findall(tag):
             try:
-                shapes_here = _shapes(element, name, file, materials, tag)
+                shapes_here = read_shapes(element, name, file, _colour(element.find("material"), materials), tag)
                 points += sum(len(shape.surface.points) for shape in shapes_here if shape.surface is not None)
                 if points > MOST_POINTS:
                     raise RbdError(f"the meshes up to here have more than {MOST_POINTS} points")
@@ -73,35 +66,10 @@ def _collision(link: ElementTree.Element, name: str, file: Path | None) -> list[
     for element in link.findall("collision"):
         if element.find("geometry/mesh") is None:
             try:
-                shapes += _shapes(element, name, file, {}, "stand-in")
+                shapes += read_shapes(element, name, file, source="stand-in")
             except RbdError:
                 continue
     return shapes
-
-
-def _shapes(element: ElementTree.Element, link: str, file: Path | None, materials: Mapping[str, Colour],
-            source: str) -> list[Shape]:
-    geometry = element.find("geometry")
-    if geometry is None or not len(geometry):
-        raise RbdError(f"<{element.tag}> has no geometry")
-    colour = _colour(element.find("material"), materials)
-    pose = _pose(element.find("origin"))
-    shape = geometry[0]
-    if shape.tag in PRIMITIVES:
-        kind, attributes = PRIMITIVES[shape.tag]
-        size = tuple(value for name, count in attributes for value in _numbers(shape.get(name, ""), count, shape.tag))
-        if min(size) <= 0.0:
-            raise RbdError(f"<{shape.tag}> has a size of {min(size):g}")
-        return [Shape(link, kind, pose, size, colour or GREY, source=source)]
-    if shape.tag != "mesh":
-        raise RbdError(f"<{shape.tag[:40]}> is no shape that is drawn")
-    scale = np.array(_numbers(shape.get("scale", "1 1 1"), 3, "mesh scale"))
-    surfaces = read_mesh(find_mesh(shape.get("filename", ""), file))
-    flipped = np.prod(scale) < 0.0
-    return [Shape(link, "mesh", pose, (), colour or surface.colour,
-                  replace(surface, points=surface.points * scale,
-                          faces=surface.faces[:, ::-1] if flipped else surface.faces), source)
-            for surface in surfaces]
 
 
 def _colour(material: ElementTree.Element | None, materials: Mapping[str, Colour]) -> Colour | None:
@@ -115,24 +83,8 @@ def _rgba(material: ElementTree.Element) -> Colour | None:
     if colour is None:
         return None
     try:
-        red, green, blue, opacity = (min(max(value, 0.0), 1.0) for value in _numbers(colour.get("rgba", ""), 4, "rgba"))
+        red, green, blue, opacity = (min(max(value, 0.0), 1.0)
+                                     for value in read_numbers(colour.get("rgba", ""), 4, "rgba"))
     except RbdError:
         return None
     return red, green, blue, opacity if opacity > 0.05 else 1.0    # nearly invisible colours are drawn opaque
-
-
-def _pose(origin: ElementTree.Element | None) -> Array:
-    if origin is None:
-        return np.eye(4)
-    return se3.pose(_numbers(origin.get("xyz", "0 0 0"), 3, "origin xyz"),
-                    _numbers(origin.get("rpy", "0 0 0"), 3, "origin rpy"))
-
-
-def _numbers(text: str, count: int, name: str) -> list[float]:
-    try:
-        values = [float(word) for word in text.split()]
-    except ValueError:
-        values = []
-    if len(values) != count or not np.isfinite(values).all():
-        raise RbdError(f"{name}: expected {count} finite number{'s' * (count > 1)}, got '{text[:60]}'")
-    return values

@@ -61,6 +61,14 @@ def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[
     return data, f"'{shown}'"
 
 
+def file_of(path_or_xml: str | os.PathLike[str]) -> Path | None:
+    """The file of a description given to `read_text`; None for text."""
+    name = os.fsdecode(path_or_xml)
+    if "<" in name:
+        return None
+    return Path(split(in_package(name) if name.startswith(PACKAGE) else name)[0])
+
+
 def in_package(url: str, description: str | os.PathLike[str] | None = None) -> str:
     """File path of `package://name/path` by `package_folder`."""
     name, path = package_parts(url)

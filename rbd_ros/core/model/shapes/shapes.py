@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.model.inertia import Array
+from ..inertia import Array
 
 Colour = tuple[float, float, float, float]    # red, green, blue, opacity, 0 … 1
 GREY: Colour = (0.72, 0.74, 0.77, 1.0)
-KINDS = ("box", "cylinder", "sphere", "mesh")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +25,9 @@ class Surface:
 @dataclass(frozen=True, eq=False)
 class Shape:
     """One shape of a link. pose (4, 4): in the link's frame; size (m): x, y, z of a box, radius and length (along z) of
-    a cylinder, radius of a sphere, nothing of a mesh, which has a `surface`. source: where it comes from, "visual",
-    "collision", "skeleton", or "stand-in" of a mesh that cannot be read.
+    a cylinder, of a capsule without its caps, radius of a sphere, nothing of a mesh, which has a `surface`, and of a
+    "plane", whose solid is below its xy plane. source: where it comes from, "visual", "collision", "skeleton",
+    "obstacle", or "stand-in" of a mesh that cannot be read.
     """
 
     link: str
@@ -45,6 +45,7 @@ class Shape:
             low, high = self.surface.points.min(axis=0), self.surface.points.max(axis=0)
         else:
             half = {"box": lambda s: np.array(s) / 2.0, "cylinder": lambda s: np.array([s[0], s[0], s[1] / 2.0]),
+                    "capsule": lambda s: np.array([s[0], s[0], s[0] + s[1] / 2.0]),
                     "sphere": lambda s: np.full(3, s[0])}[self.kind](self.size)
             low, high = -half, half
         choose = np.array(np.meshgrid([0, 1], [0, 1], [0, 1])).reshape(3, 8).T

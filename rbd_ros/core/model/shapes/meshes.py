@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.errors import RbdError
-from ...core.model.files.xml_tree import PACKAGE, in_package, prefixes
+from ...errors import RbdError
+from ..files.xml_tree import PACKAGE, in_package, prefixes
 from .collada import read_collada
 from .shapes import GREY, Surface
 

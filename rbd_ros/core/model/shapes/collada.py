@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from ...core.errors import RbdError
-from ...core.model.files.xml_tree import parse_xml
+from ...errors import RbdError
+from ..files.xml_tree import parse_xml
 from .shapes import GREY, Array, Colour, Surface
 
 PIECES = ("triangles", "polylist", "polygons")

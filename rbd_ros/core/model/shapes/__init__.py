@@ -1,0 +1,1 @@
+"""Shapes of links, for drawing and for collisions."""
