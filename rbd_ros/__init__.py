@@ -113,6 +113,9 @@ if TYPE_CHECKING:
     from .core.model.files.collision_surfaces import surfaces_of
     from .core.model.files.constraint_yaml import load_constraints, load_contacts
     from .core.model.files.screws import from_screws
+    from .core.motion.collision.closest import Closest
+    from .core.motion.collision.collision_model import CollisionModel
+    from .core.motion.collision.sampled import SampledPairs, sampled_pairs
     from .core.motion.effort_energy import EffortEnergy, effort_energy
     from .core.motion.inverse_kinematics import InverseKinematics, inverse_kinematics
     from .core.motion.optimal.certificate import Usage
@@ -135,8 +138,9 @@ __version__: str
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
-    "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "Chart", "ClosedForm", "CompliantContact",
-    "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
+    "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "Chart", "ClosedForm", "Closest",
+    "CollisionModel", "CompliantContact", "ConstrainedForward", "ConstrainedForwardDerivatives",
+    "ConstrainedForwardDirectional", "ConstrainedHybrid",
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
     "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates", "ContactState",
     "ContactThresholds", "Cylinder", "DampedDeflection", "Description", "DriveGains", "EffortEnergy", "ElasticLaw",
@@ -149,7 +153,7 @@ __all__ = [
     "Motions", "Motor",
     "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PDLaw", "PayloadEstimator", "Plane", "PlaneLimit",
     "Point", "PoseExcitation", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive",
-    "RobotModel", "RollingContact", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
+    "RobotModel", "RollingContact", "SampledPairs", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
     "SingularMassMatrix", "SlidingContact", "Solutions", "SpecializedModel", "Sphere", "SplineMotion",
     "StateFeedback", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "TorqueCommand", "TorqueController",
     "Torus", "TrackingGains", "Transmission", "UnilateralContact", "Usage",
@@ -174,8 +178,8 @@ __all__ = [
     "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "link_efforts_directional", "load_actuation",
     "load_constraints", "load_contacts", "load_urdf", "mass_matrix", "motor_reference", "motor_reference_directional",
     "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
-    "sample_names", "sample_path", "simulate", "smoothed_path", "spatial_inertias", "specialize", "surfaces_of",
-    "time_optimal", "touched_body", "tracking_gains",
+    "sample_names", "sample_path", "sampled_pairs", "simulate", "smoothed_path", "spatial_inertias", "specialize",
+    "surfaces_of", "time_optimal", "touched_body", "tracking_gains",
 ]
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
@@ -272,6 +276,10 @@ _LATER = {
     "load_constraints": "core.model.files.constraint_yaml",
     "load_contacts": "core.model.files.constraint_yaml",
     "from_screws": "core.model.files.screws",
+    "Closest": "core.motion.collision.closest",
+    "CollisionModel": "core.motion.collision.collision_model",
+    "SampledPairs": "core.motion.collision.sampled",
+    "sampled_pairs": "core.motion.collision.sampled",
     "EffortEnergy": "core.motion.effort_energy",
     "effort_energy": "core.motion.effort_energy",
     "InverseKinematics": "core.motion.inverse_kinematics",

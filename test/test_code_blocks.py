@@ -13,7 +13,8 @@ import rbd_ros as rbd
 
 # Page → the test that runs all its Python, with checks of its own.
 OWN = {"README.md": "test_readme.py", "docs/batch.md": "batch/test_batch.py",
-       "docs/closed_form.md": "dynamics/test_closed_form_page.py", "docs/contact.md": "contact/test_contact_page.py",
+       "docs/closed_form.md": "dynamics/test_closed_form_page.py",
+       "docs/collision.md": "motion/test_collision_page.py", "docs/contact.md": "contact/test_contact_page.py",
        "docs/elastic_joints.md": "actuation/test_elastic_docs.py",
        "docs/identification.md": "identification/test_identification_docs.py",
        "docs/motion.md": "motion/test_motion_docs.py", "docs/specialize.md": "specialize/test_generate.py",

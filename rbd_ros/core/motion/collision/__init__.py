@@ -1,0 +1,1 @@
+"""Distances between links, and from links to obstacles."""

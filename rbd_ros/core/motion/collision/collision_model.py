@@ -1,0 +1,280 @@
+"""`CollisionModel`: signed distances between links, and from links to obstacles, with gradients.
+
+With nearest points a, b and the normal n from a to b: `∂d/∂q = nᵀ (J_b(b) − J_a(a))`.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...dynamics.kinematics import forward_kinematics, jacobian
+from ...errors import RbdError, shown, unknown_name
+from ...model.files.srdf_pairs import disabled_pairs
+from ...model.files.xml_tree import file_of, parse_xml, read_text
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.scalars import at_least
+from ...model.state import not_a_model, shaped
+from .closest import Closest
+from .obstacles import Obstacles, read_obstacles
+from .pairs import adjacent_links, pairs_of, rigid_parts
+from .pieces import Piece, geometry, load_coal, piece, pieces_of_links
+
+# m, of shapes apart; below this, and below 1e-6 for depths, coal is wrong about some cylinders
+TOLERANCE = 1e-12
+LOOSE = 1e-6    # of the second try where the first does not converge
+FINE, FINE_DEPTH, NEAR = 1e-14, 1e-10, (1e-9, 1e-5)    # of normals of cylinders, which are as exact as its square root
+ITERATIONS = 255
+FARTHEST = 1e100    # m: what coal answers where it does not converge is beyond
+
+
+class CollisionModel:
+    """Convex pieces of a robot and of its surroundings, and the pairs of them that are compared.
+
+    Made by `from_urdf`; changed copies come from `with_obstacles`, `with_shapes` and `without_pairs`. `piece_names`
+    names the pieces, `pairs` the pairs in the order of the distances. Needs the package coal.
+
+        >>> model = rbd.sample("ball_on_plate")
+        >>> floor = {"name": "floor", "shape": "plane", "frame": [0.0, 0.0, -1.0]}
+        >>> collisions = rbd.CollisionModel.from_urdf(rbd.sample_path("ball_on_plate"), model, obstacles=[floor])
+        >>> collisions.pairs
+        ()
+    """
+
+    def __init__(self, model: RobotModel, pieces: Sequence[Piece], allowed: Iterable[frozenset[str]]) -> None:
+        coal = load_coal()
+        self.model, self.pieces, self.allowed = model, tuple(pieces), frozenset(allowed)
+        self.piece_names = tuple(piece.name for piece in pieces)
+        if len(set(self.piece_names)) < len(pieces):
+            twice = next(name for i, name in enumerate(self.piece_names) if name in self.piece_names[:i])
+            raise RbdError(f"the name '{twice[:80]}' is given twice: obstacles and shapes need names of their own")
+        indices = pairs_of(model, pieces, self.allowed)
+        self.pairs = tuple((pieces[i].name, pieces[j].name) for i, j in indices)
+        self._indices = np.array(indices, dtype=np.int64).reshape(-1, 2)
+        kinds = [piece.shape.kind for piece in pieces]
+        made = [geometry(coal, piece.shape) for piece in pieces]
+        self._transform, self._result = coal.Transform3s, coal.DistanceResult
+        self._coal_distance = coal.distance    # without state: solvers of a pair remember the pose before
+        self._offsets = np.array([piece.shape.pose for piece in pieces]).reshape(-1, 4, 4)
+        self._bodies = np.array([piece.body for piece in pieces], dtype=np.int64)
+        self._centres = np.array([piece.centre for piece in pieces]).reshape(-1, 3)
+        self._radii = np.array([piece.radius for piece in pieces])
+        # coal's function for spheres in cylinders is wrong (depths of some that are deep inside): one for capsules
+        balls = [coal.Capsule(*piece.shape.size, 0.0) if piece.shape.kind == "sphere" else shape
+                 for piece, shape in zip(pieces, made, strict=True)]
+        self._round = ["cylinder" in (kinds[i], kinds[j]) for i, j in indices]
+        self._compared = [(i, j, *((balls[i], balls[j]) if curved else (made[i], made[j])))
+                          for (i, j), curved in zip(indices, self._round, strict=True)]
+        self._requests = _request(coal, TOLERANCE), _request(coal, LOOSE)
+        self._fine = _request(coal, FINE, FINE_DEPTH)
+        self._parts = [*rigid_parts(model), -1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CollisionModel, (self.model, self.pieces, self.allowed)
+
+    def __repr__(self) -> str:
+        return f"CollisionModel of '{self.model.name}': {len(self.pieces)} pieces, {len(self.pairs)} pairs"
+
+    @classmethod
+    def from_urdf(cls, path_or_xml: str | os.PathLike[str], model: RobotModel,
+                  srdf: str | os.PathLike[str] | None = None, obstacles: Obstacles = (),
+                  pieces: Mapping[str, Sequence[ArrayLike]] | None = None) -> CollisionModel:
+        """Collision model of a URDF's `<collision>` shapes: boxes, spheres, cylinders, capsules, and of each mesh its
+        convex hull.
+
+        model: of the same description. pieces: {link: convex pieces}, each as points (N, 3) in the link's frame (m),
+        instead of the shapes of a link, as for a mesh that is far from convex. srdf: file or text whose
+        `<disable_collisions>` names the pairs of links that are not compared. Without it these are neighbours: links
+        with shapes, and the next ones with shapes on their way to the root. Links without relative motion are never
+        compared. obstacles: as of `with_obstacles`. Raises `RbdError` for invalid input, unreadable meshes, and without
+        the package coal.
+        """
+        load_coal()
+        if not isinstance(model, RobotModel):
+            raise not_a_model(model)
+        if not isinstance(pieces, Mapping | None):
+            raise RbdError(f"pieces: expected {{link: [points (N, 3), …]}}, got {shown(pieces)}")
+        text, source = read_text(path_or_xml)
+        found = pieces_of_links(parse_xml(text, source), file_of(path_or_xml), source, model, pieces or {})
+        if not found:
+            raise RbdError(f"{source} has no <collision> shapes: give `pieces`")
+        allowed = adjacent_links(model, found) if srdf is None else disabled_pairs(srdf, model.body_names)
+        return cls(model, [*found, *_fixed(obstacles)], allowed)
+
+    def with_obstacles(self, obstacles: Obstacles) -> CollisionModel:
+        """A copy with more obstacles, fixed in the world (the root frame of a fixed base), compared with all links that
+        move.
+
+        A list of mappings, or a YAML file or text with the same list under `obstacles:`. Each has `shape`, optional
+        `name` and `frame`, and sizes in m: box `size` (x, y, z); sphere `radius`; cylinder and capsule `radius` and
+        `length` along z (of a capsule without caps); plane nothing, all below its xy plane is solid; mesh `file` and
+        `scale`, or `points` (N, 3), of which it is the convex hull. frame: xyz, (xyz, rpy), {xyz: …, rpy: …} or a pose
+        (4, 4), m and rad.
+        """
+        return self._with(_fixed(obstacles))
+
+    def with_shapes(self, body: str, shapes: Obstacles, touching: Sequence[str] = ()) -> CollisionModel:
+        """A copy with shapes attached to a link: a tool or load. Given as obstacles, with frames in the link's frame;
+        compared with all that moves relative to the link but the links `touching`.
+        """
+        index = self.model.body_index(body)
+        names = {piece.link for piece in self.pieces} | set(self.model.body_names)
+        for name in [touching] if isinstance(touching, str) else touching:
+            if name not in names:
+                raise unknown_name("link in touching", name, sorted(names))
+        touching = (touching,) if isinstance(touching, str) else tuple(touching)
+        return self._with(piece(name, shape, index, touching) for name, shape in read_obstacles(shapes, body).items())
+
+    def without_pairs(self, pairs: Iterable[Sequence[str]]) -> CollisionModel:
+        """A copy that does not compare these pairs of links or obstacles, by name."""
+        names = {piece.link for piece in self.pieces}
+        more = set()
+        for pair in pairs:
+            if isinstance(pair, str) or len(pair) != 2:
+                raise RbdError(f"pairs: expected two names of links or obstacles, got {shown(pair)}")
+            for name in pair:
+                if name not in names:
+                    raise unknown_name("link or obstacle", name, sorted(names))
+            more.add(frozenset(pair))
+        return CollisionModel(self.model, self.pieces, self.allowed | more)
+
+    def _with(self, more: Iterable[Piece]) -> CollisionModel:
+        return CollisionModel(self.model, (*self.pieces, *more), self.allowed)
+
+    # ---- answers
+
+    def distances(self, q: ArrayLike) -> Array:
+        """Signed distances (pairs,) or (N, pairs), m, of the pairs in `pairs`; negative: depth of penetration."""
+        places, batch = self._places(q)
+        out = np.empty((len(places), len(self.pairs)))
+        result, every = self._result(), range(len(self.pairs))
+        for place, row in zip(places, out, strict=True):
+            transforms = self._transforms(place)
+            for k in every:
+                row[k] = self._distance(k, transforms, result)
+        return out if batch else out[0]
+
+    def collides(self, q: ArrayLike, margin: float = 0.0) -> Any:
+        """Whether any pair touches or is nearer than `margin` (m): bool, or (N,) of a batch."""
+        margin = at_least(0.0, margin, "margin", "m")
+        places, batch = self._places(q)
+        out = np.zeros(len(places), dtype=bool)
+        result = self._result()
+        for s, (place, near) in enumerate(zip(places, self._bounds(places) <= margin, strict=True)):
+            transforms = self._transforms(place)
+            out[s] = any(self._distance(k, transforms, result) <= margin for k in np.flatnonzero(near).tolist())
+        return out if batch else bool(out[0])
+
+    def touching(self, q: ArrayLike, margin: float = 0.0) -> NDArray[np.bool_]:
+        """Which pairs (pairs,) or (N, pairs) touch or are nearer than `margin` (m)."""
+        margin = at_least(0.0, margin, "margin", "m")
+        places, batch = self._places(q)
+        out = self._bounds(places) <= margin
+        result = self._result()
+        for place, row in zip(places, out, strict=True):
+            transforms = self._transforms(place)
+            for k in np.flatnonzero(row).tolist():
+                row[k] = self._distance(k, transforms, result) <= margin
+        return out if batch else out[0]    # type: ignore[no-any-return]
+
+    def closest(self, q: ArrayLike, within: float | None = None) -> Closest:
+        """Nearest points of all pairs, or of those `within` a distance (m) at any configuration of the batch."""
+        places, batch = self._places(q)
+        index = np.arange(len(self.pairs))
+        if within is not None:
+            within = at_least(0.0, within, "within", "m")
+            index = np.flatnonzero((self._bounds(places) <= within).any(axis=0))
+        distances, points, normals = (np.empty((len(places), len(index), *shape)) for shape in ((), (2, 3), (3,)))
+        result = self._result()
+        for s, place in enumerate(places):
+            transforms = self._transforms(place)
+            for k, pair in enumerate(index.tolist()):
+                distances[s, k] = self._distance(pair, transforms, result)
+                points[s, k, 0], points[s, k, 1] = result.getNearestPoint1(), result.getNearestPoint2()
+                normals[s, k] = result.normal
+                if self._round[pair]:
+                    self._refine(pair, transforms, result, distances[s, k], points[s, k], normals[s, k])
+        if within is not None:
+            kept = (distances <= within).any(axis=0)
+            index, distances, points, normals = index[kept], distances[:, kept], points[:, kept], normals[:, kept]
+        gradients = self._gradients(q, index, points, normals)
+        arrays = [array if batch else array[0] for array in (distances, points, normals, gradients)]
+        distances, points, normals, gradients = arrays
+        return Closest(distances, points, normals, gradients, tuple(self.pairs[k] for k in index), index)
+
+    # ---- computation
+
+    def _places(self, q: ArrayLike) -> tuple[Array, bool]:
+        """Poses (N, pieces, 4, 4) in the world, and whether q is a batch."""
+        poses = forward_kinematics(self.model, q)
+        batch = poses.ndim == 4
+        poses = poses if batch else poses[None]
+        world = np.broadcast_to(np.eye(4), (len(poses), 1, 4, 4))
+        return np.concatenate([poses, world], axis=1)[:, self._bodies] @ self._offsets, batch
+
+    def _transforms(self, place: Array) -> list[Any]:
+        return [self._transform(pose[:3, :3], pose[:3, 3]) for pose in place]
+
+    def _distance(self, pair: int, transforms: list[Any], result: Any) -> float:
+        """Distance of a pair; the nearest points and the normal are in `result`."""
+        i, j, first, second = self._compared[pair]
+        for request in self._requests:
+            result.clear()
+            distance: float = self._coal_distance(first, transforms[i], second, transforms[j], request, result)
+            if abs(distance) < FARTHEST:
+                return distance
+        raise RbdError("the distance of '{}' and '{}' is not found: coal does not converge".format(*self.pairs[pair]))
+
+    def _refine(self, pair: int, transforms: list[Any], result: Any, distance: float, points: Array, normal: Array
+                ) -> None:
+        """Replace nearest points and normal by more exact ones, if coal finds these, which it sometimes does not."""
+        i, j, first, second = self._compared[pair]
+        result.clear()
+        again = self._coal_distance(first, transforms[i], second, transforms[j], self._fine, result)
+        near = NEAR[0] if distance > 0.0 else NEAR[1]    # m, of the distance; its square root of the normal
+        finer = np.array(result.normal).reshape(3)
+        if abs(again - distance) < near and np.abs(finer - normal).max() < near ** 0.5:
+            points[:] = result.getNearestPoint1(), result.getNearestPoint2()
+            normal[:] = finer
+
+    def _bounds(self, places: Array) -> Array:
+        """Lower bounds (N, pairs) of the distances, by spheres about the pieces; −∞ for planes."""
+        local = np.einsum("pji,pj->pi", self._offsets[:, :3, :3], self._centres - self._offsets[:, :3, 3])
+        centres = np.einsum("npij,pj->npi", places[..., :3, :3], local) + places[..., :3, 3]
+        first, second = self._indices.T
+        return (np.linalg.norm(centres[:, first] - centres[:, second], axis=-1)    # type: ignore[no-any-return]
+                - self._radii[first] - self._radii[second])
+
+    def _gradients(self, q: ArrayLike, index: NDArray[np.int64], points: Array, normals: Array) -> Array:
+        """∂d/∂q (N, pairs, nv) from the nearest points and normals."""
+        positions = shaped(self.model, positions={"q": q}).arrays[0].reshape(-1, self.model.nq)
+        gradients = np.zeros((len(points), len(index), self.model.nv))
+        bodies = self._bodies[self._indices[index]]
+        lines = np.empty((2, len(points), len(index), 6))    # −, + (p × n, n) of the first and the second piece
+        for side, sign in ((0, -1.0), (1, 1.0)):
+            p, n = np.moveaxis(points[:, :, side], -1, 0), np.moveaxis(sign * normals, -1, 0)
+            lines[side] = np.stack([p[1] * n[2] - p[2] * n[1], p[2] * n[0] - p[0] * n[2], p[0] * n[1] - p[1] * n[0],
+                                    *n], axis=-1)
+        for body in set(bodies.ravel().tolist()):
+            if self._parts[body] >= 0:
+                J = jacobian(self.model, positions, self.model.body_names[body], "world")
+                for side in (0, 1):
+                    rows = np.flatnonzero(bodies[:, side] == body)
+                    gradients[:, rows] += lines[side][:, rows] @ J
+        return gradients
+
+
+def _fixed(obstacles: Obstacles) -> list[Piece]:
+    return [piece(name, shape, -1) for name, shape in read_obstacles(obstacles).items()]
+
+
+def _request(coal: Any, tolerance: float, of_depths: float = LOOSE) -> Any:
+    request = coal.DistanceRequest()
+    request.enable_signed_distance = True
+    request.gjk_tolerance, request.epa_tolerance = tolerance, of_depths
+    request.gjk_max_iterations = request.epa_max_iterations = ITERATIONS
+    return request

@@ -1,0 +1,144 @@
+"""Convex pieces, between which distances are computed: shapes of links, obstacles, hulls of meshes."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial import ConvexHull, QhullError
+
+from ...errors import RbdError, shown, unknown_name
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.shapes.elements import read_shapes
+from ...model.shapes.shapes import Shape, Surface
+from ...model.state import real
+
+WORLD = ""    # link of obstacles
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A convex shape, fixed to a link. body: index of the link, -1 for the world. centre (3,), link frame, and radius
+    (m): of a sphere about it, infinite for a plane. touching: links that it may touch.
+    """
+
+    name: str
+    shape: Shape
+    body: int
+    centre: Array
+    radius: float
+    touching: tuple[str, ...] = ()
+
+    @property
+    def link(self) -> str:
+        """Name for pairs of links: of an obstacle, its own."""
+        return self.shape.link or self.name
+
+
+def piece(name: str, shape: Shape, body: int, touching: Sequence[str] = ()) -> Piece:
+    """A piece of a shape; a mesh becomes its convex hull. Raises `RbdError` for a mesh without volume."""
+    middle = np.zeros(3)
+    if shape.surface is not None:
+        shape = replace(shape, surface=hull(shape.surface.points, name))
+        assert shape.surface is not None
+        points = shape.surface.points
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        radius = float(np.linalg.norm(points - middle, axis=1).max())
+    else:
+        radius = {"box": lambda s: 0.5 * np.linalg.norm(s), "cylinder": lambda s: np.hypot(s[0], 0.5 * s[1]),
+                  "capsule": lambda s: s[0] + 0.5 * s[1], "sphere": lambda s: s[0],
+                  "plane": lambda s: np.inf}[shape.kind](shape.size)
+    return Piece(name, shape, body, shape.pose[:3, :3] @ middle + shape.pose[:3, 3], float(radius), tuple(touching))
+
+
+def hull(points: Array, name: str) -> Surface:
+    """Convex hull of points (N, 3), its faces counterclockwise seen from outside."""
+    try:
+        found = ConvexHull(points)
+    except (QhullError, ValueError):
+        raise RbdError(f"'{name}': the convex hull of its {len(points)} points has no volume: give a box, or convex "
+                       "`pieces` of the link") from None
+    index = np.full(len(points), -1)
+    index[found.vertices] = np.arange(len(found.vertices))
+    corners = points[found.simplices]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    inward = np.einsum("ij,ij->i", normals, found.equations[:, :3]) < 0.0
+    faces = index[found.simplices]
+    faces[inward] = faces[inward][:, ::-1]
+    return Surface(points[found.vertices], faces)
+
+
+def pieces_of_links(tree: ElementTree.Element, file: Path | None, source: str, model: RobotModel,
+                    convex: Mapping[str, Sequence[ArrayLike]]) -> list[Piece]:
+    """Pieces of the `<collision>` shapes of a description, named as their link, or `link/0`, `link/1`, … if it has
+    several. convex: points (N, 3) of convex pieces instead of the shapes of a link, in its frame.
+    """
+    if tree.tag != "robot":
+        raise RbdError(f"{source}: the root element is <{tree.tag[:60]}>, expected <robot>")
+    for name, given in convex.items():
+        model.body_index(name)
+        if not isinstance(given, Sequence):
+            raise RbdError(f"pieces of link '{name}': expected a list of points (N, 3), got {shown(given)}")
+    pieces = []
+    for link in tree.findall("link"):
+        name = link.get("name", "")
+        if name not in model._body_by_name:
+            raise unknown_name("link", name, model.body_names, f"{source}: this is another robot's description")
+        if name in convex:
+            shapes = [mesh(name, points, f"pieces of link '{name}'") for points in convex[name]]
+        else:
+            shapes = [shape for element in link.findall("collision") for shape in _shapes(element, name, file, source)]
+        pieces += [piece(name if len(shapes) == 1 else f"{name}/{k}", shape, model.body_index(name))
+                   for k, shape in enumerate(shapes)]
+    return pieces
+
+
+def _shapes(element: ElementTree.Element, link: str, file: Path | None, source: str) -> list[Shape]:
+    """The shapes of a `<collision>`; the surfaces of a mesh's file as one."""
+    try:
+        shapes = read_shapes(element, link, file)
+    except RbdError as error:
+        raise RbdError(f"{source}: collision of link '{link[:80]}': {error}") from None
+    if shapes[0].surface is None:
+        return shapes
+    points = np.concatenate([shape.surface.points for shape in shapes if shape.surface is not None])
+    return [replace(shapes[0], surface=Surface(points, np.empty((0, 3), dtype=np.int64)))]
+
+
+def mesh(link: str, points: ArrayLike, what: str, pose: Array | None = None) -> Shape:
+    """A mesh of points (N, 3); raises `RbdError` for other shapes and numbers that are not finite."""
+    array = real(points, what, "(N, 3)")
+    if array.ndim != 2 or array.shape[1] != 3 or not np.isfinite(array).all():
+        raise RbdError(f"{what}: expected finite points (N, 3), N at least 4, got {shown(points)}")
+    return Shape(link, "mesh", np.eye(4) if pose is None else pose, (),
+                 surface=Surface(array, np.empty((0, 3), dtype=np.int64)))
+
+
+def geometry(coal: Any, shape: Shape) -> Any:
+    """The shape in the library coal."""
+    if shape.surface is not None:
+        points, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
+        for point in shape.surface.points:
+            points.append(point)
+        for face in shape.surface.faces.tolist():
+            faces.append(coal.Triangle(*face))
+        return coal.Convex(points, faces)
+    if shape.kind == "plane":
+        return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)
+    return {"box": coal.Box, "cylinder": coal.Cylinder, "capsule": coal.Capsule, "sphere": coal.Sphere
+            }[shape.kind](*shape.size)
+
+
+def load_coal() -> Any:
+    """The library coal; raises `RbdError` if it is not installed."""
+    try:
+        import coal
+    except ImportError:
+        raise RbdError("distances of collision shapes need the package coal, which is not installed "
+                       "(`pip install coal`)") from None
+    return coal

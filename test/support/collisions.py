@@ -1,0 +1,32 @@
+"""Robots with collision shapes."""
+
+import pytest
+from support.robots import load, urdf_paths
+
+import rbd_ros as rbd
+
+INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+
+
+def arm(name, **options):
+    """A robot of example-robot-data, and its collision model."""
+    if name not in urdf_paths():
+        pytest.skip("example-robot-data is not installed")
+    model = load(name, **options)
+    return model, rbd.CollisionModel.from_urdf(urdf_paths()[name], model)
+
+
+def collision(shape, origin=""):
+    return f"<collision>{origin}<geometry>{shape}</geometry></collision>"
+
+
+def robot(first, second="", joints=("floating",), between=""):
+    """URDF of a chain, links l0, l1, … with these collisions: the first, the last (second) and those between."""
+    last = len(joints)
+    shapes = {0: first, last: second}
+    links = "".join(f'<link name="l{i}">{INERTIAL}{shapes.get(i, between)}</link>' for i in range(last + 1))
+    moving = "".join(
+        f'<joint name="j{i}" type="{kind}"><parent link="l{i}"/><child link="l{i + 1}"/>'
+        f'<origin xyz="0 0 {0.3 * (i > 0)}"/><axis xyz="0 1 0"/>'
+        '<limit lower="-2" upper="2" velocity="1" effort="1"/></joint>' for i, kind in enumerate(joints))
+    return f'<robot name="r">{links}{moving}</robot>'
