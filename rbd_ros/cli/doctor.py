@@ -30,6 +30,7 @@ from ..core.model.joints import has_ends, is_driven, is_length
 from ..core.model.robot_model import RobotModel
 from ..runtime.controller_file import controller_findings, load_controllers
 from ..runtime.cosimulation.gazebo_description import refusals
+from . import collision_pairs
 from .files.robot import add_robot, description_of
 
 WIDTH = 96
@@ -61,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gazebo", action="store_true", help="also report what Gazebo would leave out or refuse")
     parser.add_argument("--controllers", metavar="FILE", help="also check a parameter file of ros2_control's "
                         "controllers for torque")
+    parser.add_argument("--collisions", metavar="FILE", help="also write an SRDF with the pairs of links that need no "
+                        "check for collisions: neighbours, and what always or never touches in random configurations")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.epilog = "Exit code: 0 if healthy or with warnings only, 1 with errors or if no robot could be read."
 
@@ -70,7 +73,10 @@ def run(namespace: argparse.Namespace) -> int:
     with contextlib.suppress(AttributeError, ValueError):    # a terminal that is not UTF-8 still gets its report
         sys.stdout.reconfigure(errors="replace")    # type: ignore[union-attr]
     try:
-        report = examine(description_of(namespace), namespace.root, namespace.gazebo, namespace.controllers)
+        description = description_of(namespace)
+        report = examine(description, namespace.root, namespace.gazebo, namespace.controllers)
+        pairs = None if namespace.collisions is None else collision_pairs.sample_pairs(
+            description, report.model, namespace.collisions)
     except RbdError as error:
         if namespace.json:
             print(json.dumps({"file": namespace.robot, "healthy": False, "error": str(error), "findings": []},
@@ -78,7 +84,12 @@ def run(namespace: argparse.Namespace) -> int:
         else:
             print(f"error: {error}", file=sys.stderr)
         return 1
-    print(json.dumps(as_json(report), indent=1, ensure_ascii=False) if namespace.json else as_text(report))
+    if namespace.json:
+        data = as_json(report) | ({} if pairs is None else {
+            "collisions": collision_pairs.as_json(pairs, namespace.collisions)})
+        print(json.dumps(data, indent=1, ensure_ascii=False))
+    else:
+        print(as_text(report) + ("" if pairs is None else "\n" + collision_pairs.as_text(pairs, namespace.collisions)))
     if COMPILED and EXTENSION is None and not namespace.json:
         print("This installation has no extension `_door`, so single calls take some microseconds longer: install a C "
               "compiler and the headers of Python, then rbd_ros again.")
