@@ -42,7 +42,9 @@ class CollisionModel:
         >>> floor = {"name": "floor", "shape": "plane", "frame": [0.0, 0.0, -1.0]}
         >>> collisions = rbd.CollisionModel.from_urdf(rbd.sample_path("ball_on_plate"), model, obstacles=[floor])
         >>> collisions.pairs
-        ()
+        (('plate', 'ball'), ('plate', 'floor'), ('ball', 'floor'))
+        >>> collisions.distances(model.neutral())[1:].round(3)
+        array([1.715, 1.725])
     """
 
     def __init__(self, model: RobotModel, pieces: Sequence[Piece], allowed: Iterable[frozenset[str]]) -> None:
