@@ -224,6 +224,29 @@ def test_closed_forms():
         assert abs(sphere.distances(q)[only(sphere, "first", "second")] - expected) < 1e-12
 
 
+def test_a_centre_on_a_surface():
+    """Where coal has a distance, but its normal is a rounding error or NaN: a sphere's centre on a box's face, and two
+    boxes that touch.
+    """
+    half, rng = np.array(SHAPES["box"]["size"]) / 2.0, np.random.default_rng(10)
+    for first, radius in (("sphere", SHAPES["sphere"]["radius"]), ("box", 0.0)):
+        collisions = two_bodies(SHAPES[first], SHAPES["box"])
+        k = only(collisions, "first", "second")
+        assert collisions.pairs[k] == ("first", "second")
+        for _ in range(100):
+            q, axis, side = free_pose(rng), rng.integers(3), rng.choice([-1.0, 1.0])
+            if first == "box":
+                q[3:] = [0.0, 0.0, 0.0, 1.0]    # face to face, shifted along it
+            R = rbd.forward_kinematics(collisions.model, q)[1, :3, :3]
+            x = rng.uniform(-0.9, 0.9, 3) * half
+            x[axis] = side * half[axis] * (2.0 if first == "box" else 1.0)
+            q[:3] = -R @ x
+            closest = collisions.closest(q)
+            assert abs(closest.distances[k] + radius) < 1e-9
+            np.testing.assert_allclose(closest.normals[k], -side * R[:, axis], atol=1e-6)
+            assert np.isfinite(closest.gradients).all() and np.isfinite(closest.points).all()
+
+
 # ---- gradients
 
 

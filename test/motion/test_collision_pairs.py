@@ -164,13 +164,20 @@ def test_a_tool_is_compared_with_what_moves_and_what_it_may_not_touch():
         return {pair for pair in compared(collisions) if "tool" in pair}
 
     carried = collisions.with_shapes("l3", [tool])
-    assert of_tool(carried) == named(("l0", "tool"), ("l1", "tool"))    # as l3, whose neighbour is l2
+    assert of_tool(carried) == named(("l0", "tool"), ("l1", "tool"))    # l2 is the neighbour of l3
     assert of_tool(collisions.with_shapes("l3", [tool], touching=["l0"])) == named(("l1", "tool"))
     k = carried.pairs.index(("l0", "tool"))
     assert carried.distances(np.zeros(3))[k] == pytest.approx(0.6 + 0.1 - 0.07, abs=1e-12)
     wall = carried.with_obstacles([{"name": "wall", "shape": "sphere", "radius": 0.1, "frame": [0.0, 0.0, 1.0]}])
     assert wall.distances(np.zeros(3))[wall.pairs.index(("tool", "wall"))] == pytest.approx(0.18, abs=1e-12)
-    assert compared(wall.without_pairs([("l3", "wall")])) == compared(wall) - named(("l3", "wall"), ("tool", "wall"))
+    assert compared(wall.without_pairs([("l3", "wall")])) == compared(wall) - named(("l3", "wall"))
+
+
+def test_a_tool_is_compared_whatever_the_srdf_says_of_its_link():
+    srdf = '<robot name="r"><disable_collisions link1="l0" link2="l3" reason="Never"/></robot>'
+    collisions = made(srdf=srdf).with_shapes("l3", [{"name": "tool", "shape": "sphere", "radius": 0.02}])
+    assert named(("l0", "tool"), ("l1", "tool")) < compared(collisions)
+    assert not named(("l0", "l3"), ("l2", "tool"), ("l3", "tool")) & compared(collisions)
 
 
 def test_pieces_instead_of_a_mesh():
@@ -180,6 +187,26 @@ def test_pieces_instead_of_a_mesh():
     distances = dict(zip(collisions.pairs, collisions.distances(np.zeros(3)), strict=True))
     assert distances["l0", "l3/0"] == pytest.approx(np.hypot(0.2, 0.5) - 0.05, abs=1e-12)
     assert ("l0", "l3/1") in distances
+
+
+def test_a_disc_of_many_corners():
+    """A fan of triangles would have a corner with more neighbours than coal counts, as a cone has."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 600, endpoint=False)
+    ring = np.stack([np.cos(angles), np.sin(angles), np.zeros(600)], axis=1)
+    disc = np.concatenate([ring, ring + np.array([0.0, 0.0, 0.2])])
+    collisions = made(obstacles=[{"name": "disc", "shape": "mesh", "points": disc, "frame": [0.0, 0.0, 1.0]}])
+    distance = collisions.distances(np.zeros(3))[collisions.pairs.index(("l3", "disc"))]
+    assert distance == pytest.approx(1.0 - 0.6 - 0.05, abs=1e-12)
+    cone = np.concatenate([ring, [[0.0, 0.0, 1.0]]])
+    with pytest.raises(rbd.RbdError, match="neighbors"):
+        made(obstacles=[{"name": "cone", "shape": "mesh", "points": cone}])
+
+
+def test_a_robot_that_does_not_move():
+    collisions = made(robot(BALL, BALL, ("fixed",)))
+    closest = collisions.closest([])
+    assert collisions.pairs == () and collisions.distances([]).shape == (0,) and closest.gradients.shape == (0, 0)
+    assert collisions.collides([]) is False
 
 
 # ---- sampling

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ TOLERANCE = 1e-12
 LOOSE = 1e-6    # of the second try where the first does not converge
 FINE, FINE_DEPTH, NEAR = 1e-14, 1e-10, (1e-9, 1e-5)    # of normals of cylinders, which are as exact as its square root
 ITERATIONS = 255
+TOUCHING, APART = 1e-9, 1e-8    # m
 FARTHEST = 1e100    # m: what coal answers where it does not converge is beyond
 
 
@@ -58,12 +60,14 @@ class CollisionModel:
         self.pairs = tuple((pieces[i].name, pieces[j].name) for i, j in indices)
         self._indices = np.array(indices, dtype=np.int64).reshape(-1, 2)
         kinds = [piece.shape.kind for piece in pieces]
-        made = [geometry(coal, piece.shape) for piece in pieces]
+        made = [geometry(coal, piece) for piece in pieces]
         self._transform, self._result = coal.Transform3s, coal.DistanceResult
         self._coal_distance = coal.distance    # without state: solvers of a pair remember the pose before
         self._offsets = np.array([piece.shape.pose for piece in pieces]).reshape(-1, 4, 4)
         self._bodies = np.array([piece.body for piece in pieces], dtype=np.int64)
-        self._centres = np.array([piece.centre for piece in pieces]).reshape(-1, 3)
+        self._middles = np.array([piece.middle for piece in pieces]).reshape(-1, 3)
+        round_by = [piece.shape.size[0] if piece.shape.kind in ("sphere", "capsule") else 0.0 for piece in pieces]
+        self._swept = [round_by[i] + round_by[j] for i, j in indices]
         self._radii = np.array([piece.radius for piece in pieces])
         # coal's function for spheres in cylinders is wrong (depths of some that are deep inside): one for capsules
         balls = [coal.Capsule(*piece.shape.size, 0.0) if piece.shape.kind == "sphere" else shape
@@ -121,18 +125,23 @@ class CollisionModel:
 
     def with_shapes(self, body: str, shapes: Obstacles, touching: Sequence[str] = ()) -> CollisionModel:
         """A copy with shapes attached to a link: a tool or load. Given as obstacles, with frames in the link's frame;
-        compared with all that moves relative to the link but the links `touching`.
+        compared with all that moves relative to the link, whatever an SRDF says of it, but the link's neighbours and
+        the links, obstacles, tools or loads `touching`.
         """
         index = self.model.body_index(body)
         names = {piece.link for piece in self.pieces} | set(self.model.body_names)
+        attached = read_obstacles(shapes, body)
         for name in [touching] if isinstance(touching, str) else touching:
             if name not in names:
                 raise unknown_name("link in touching", name, sorted(names))
-        touching = (touching,) if isinstance(touching, str) else tuple(touching)
-        return self._with(piece(name, shape, index, touching) for name, shape in read_obstacles(shapes, body).items())
+        more = [piece(name, shape, index) for name, shape in attached.items()]
+        adjacent = adjacent_links(self.model, [*self.pieces, *more])
+        free = (*{name for pair in adjacent if body in pair for name in pair},
+                *([touching] if isinstance(touching, str) else touching))
+        return self._with(replace(piece, touching=free) for piece in more)
 
     def without_pairs(self, pairs: Iterable[Sequence[str]]) -> CollisionModel:
-        """A copy that does not compare these pairs of links or obstacles, by name."""
+        """A copy that does not compare these pairs of links, obstacles, tools or loads, by name."""
         names = {piece.link for piece in self.pieces}
         more = set()
         for pair in pairs:
@@ -198,7 +207,9 @@ class CollisionModel:
                 distances[s, k] = self._distance(pair, transforms, result)
                 points[s, k, 0], points[s, k, 1] = result.getNearestPoint1(), result.getNearestPoint2()
                 normals[s, k] = result.normal
-                if self._round[pair]:
+                if abs(distances[s, k] + self._swept[pair]) < TOUCHING:
+                    self._part(pair, place, transforms, result, points[s, k], normals[s, k])
+                elif self._round[pair]:
                     self._refine(pair, transforms, result, distances[s, k], points[s, k], normals[s, k])
         if within is not None:
             kept = (distances <= within).any(axis=0)
@@ -231,6 +242,21 @@ class CollisionModel:
                 return distance
         raise RbdError("the distance of '{}' and '{}' is not found: coal does not converge".format(*self.pairs[pair]))
 
+    def _part(self, pair: int, place: Array, transforms: list[Any], result: Any, points: Array, normal: Array) -> None:
+        """Nearest points and normal of pieces moved apart by `APART`: where surfaces touch, or the centre of a sphere
+        is on one, coal's normal is a rounding error.
+        """
+        i, j = self._indices[pair]
+        way = (place[j, :3, :3] @ self._middles[j] + place[j, :3, 3]) - (place[i, :3, :3] @ self._middles[i]
+                                                                         + place[i, :3, 3])
+        way /= max(float(np.linalg.norm(way)), APART)
+        moved = list(transforms)
+        moved[j] = self._transform(place[j, :3, :3], place[j, :3, 3] + APART * way)
+        self._distance(pair, moved, result)
+        points[0], points[1], normal[:] = result.getNearestPoint1(), result.getNearestPoint2(), result.normal
+        if not (np.isfinite(points).all() and np.isfinite(normal).all()):
+            raise RbdError("the nearest points of '{}' and '{}' are not found".format(*self.pairs[pair]))
+
     def _refine(self, pair: int, transforms: list[Any], result: Any, distance: float, points: Array, normal: Array
                 ) -> None:
         """Replace nearest points and normal by more exact ones, if coal finds these, which it sometimes does not."""
@@ -245,15 +271,14 @@ class CollisionModel:
 
     def _bounds(self, places: Array) -> Array:
         """Lower bounds (N, pairs) of the distances, by spheres about the pieces; −∞ for planes."""
-        local = np.einsum("pji,pj->pi", self._offsets[:, :3, :3], self._centres - self._offsets[:, :3, 3])
-        centres = np.einsum("npij,pj->npi", places[..., :3, :3], local) + places[..., :3, 3]
+        centres = np.einsum("npij,pj->npi", places[..., :3, :3], self._middles) + places[..., :3, 3]
         first, second = self._indices.T
         return (np.linalg.norm(centres[:, first] - centres[:, second], axis=-1)    # type: ignore[no-any-return]
                 - self._radii[first] - self._radii[second])
 
     def _gradients(self, q: ArrayLike, index: NDArray[np.int64], points: Array, normals: Array) -> Array:
         """∂d/∂q (N, pairs, nv) from the nearest points and normals."""
-        positions = shaped(self.model, positions={"q": q}).arrays[0].reshape(-1, self.model.nq)
+        positions = np.atleast_2d(shaped(self.model, positions={"q": q}).arrays[0])
         gradients = np.zeros((len(points), len(index), self.model.nv))
         bodies = self._bodies[self._indices[index]]
         lines = np.empty((2, len(points), len(index), 6))    # −, + (p × n, n) of the first and the second piece

@@ -67,7 +67,7 @@ def _shape(what: str, entry: Mapping[str, Any], link: str, folder: Path | None) 
     where = entry.get("frame")
     pose = frame_pose(frame(f"{what}: frame", where) if isinstance(where, Mapping) else where, f"{what}: frame")
     if kind == "mesh":
-        return mesh(link, _points(what, entry, folder), f"{what}: points", pose)
+        return mesh(link, _points(what, entry, folder), "obstacle", f"{what}: points", pose)
     if kind == "box":
         size = tuple(finite(entry["size"], (3,), f"{what}: size").tolist())
         if min(size) <= 0.0:

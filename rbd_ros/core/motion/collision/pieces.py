@@ -23,21 +23,26 @@ WORLD = ""    # link of obstacles
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A convex shape, fixed to a link. body: index of the link, -1 for the world. centre (3,), link frame, and radius
-    (m): of a sphere about it, infinite for a plane. touching: links that it may touch.
+    """A convex shape, fixed to a link. body: index of the link, -1 for the world. middle (3,), in the shape's frame,
+    and radius (m): of a sphere about it, infinite for a plane. touching: links that it may touch.
     """
 
     name: str
     shape: Shape
     body: int
-    centre: Array
+    middle: Array
     radius: float
     touching: tuple[str, ...] = ()
 
     @property
+    def own(self) -> bool:
+        """Whether it is the robot's: no obstacle, tool or load."""
+        return self.shape.source == "collision"
+
+    @property
     def link(self) -> str:
-        """Name for pairs of links: of an obstacle, its own."""
-        return self.shape.link or self.name
+        """Name in pairs of links: its link's, or of an obstacle, tool or load its own."""
+        return self.shape.link if self.own else self.name
 
 
 def piece(name: str, shape: Shape, body: int, touching: Sequence[str] = ()) -> Piece:
@@ -53,7 +58,7 @@ def piece(name: str, shape: Shape, body: int, touching: Sequence[str] = ()) -> P
         radius = {"box": lambda s: 0.5 * np.linalg.norm(s), "cylinder": lambda s: np.hypot(s[0], 0.5 * s[1]),
                   "capsule": lambda s: s[0] + 0.5 * s[1], "sphere": lambda s: s[0],
                   "plane": lambda s: np.inf}[shape.kind](shape.size)
-    return Piece(name, shape, body, shape.pose[:3, :3] @ middle + shape.pose[:3, 3], float(radius), tuple(touching))
+    return Piece(name, shape, body, middle, float(radius), tuple(touching))
 
 
 def hull(points: Array, name: str) -> Surface:
@@ -65,12 +70,27 @@ def hull(points: Array, name: str) -> Surface:
                        "`pieces` of the link") from None
     index = np.full(len(points), -1)
     index[found.vertices] = np.arange(len(found.vertices))
-    corners = points[found.simplices]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    inward = np.einsum("ij,ij->i", normals, found.equations[:, :3]) < 0.0
-    faces = index[found.simplices]
-    faces[inward] = faces[inward][:, ::-1]
-    return Surface(points[found.vertices], faces)
+    corners = points[found.vertices]
+    equations, group = np.unique(found.equations, axis=0, return_inverse=True)
+    faces = [_strip(corners, np.unique(index[found.simplices[group.reshape(-1) == k]]), normal[:3])
+             for k, normal in enumerate(equations)]
+    return Surface(corners, np.concatenate(faces))
+
+
+def _strip(corners: Array, face: Any, normal: Array) -> Any:
+    """Triangles of a flat face, as a strip: in a fan one corner would have all others as neighbours, too many for coal.
+    """
+    offsets = corners[face] - corners[face].mean(axis=0)
+    across = offsets[0] - normal * (normal @ offsets[0])
+    angles = np.arctan2(offsets @ np.cross(normal, across), offsets @ across)
+    around = face[np.argsort(angles)].tolist()    # counterclockwise, seen from outside
+    triangles = []
+    while len(around) > 2:
+        triangles.append([around[0], around[1], around[-1]])
+        if len(around) > 3:
+            triangles.append([around[1], around[-2], around[-1]])
+        around = around[1:-1]
+    return np.array(triangles, dtype=np.int64)
 
 
 def pieces_of_links(tree: ElementTree.Element, file: Path | None, source: str, model: RobotModel,
@@ -90,7 +110,7 @@ def pieces_of_links(tree: ElementTree.Element, file: Path | None, source: str, m
         if name not in model._body_by_name:
             raise unknown_name("link", name, model.body_names, f"{source}: this is another robot's description")
         if name in convex:
-            shapes = [mesh(name, points, f"pieces of link '{name}'") for points in convex[name]]
+            shapes = [mesh(name, points, "collision", f"pieces of link '{name}'") for points in convex[name]]
         else:
             shapes = [shape for element in link.findall("collision") for shape in _shapes(element, name, file, source)]
         pieces += [piece(name if len(shapes) == 1 else f"{name}/{k}", shape, model.body_index(name))
@@ -110,24 +130,29 @@ def _shapes(element: ElementTree.Element, link: str, file: Path | None, source: 
     return [replace(shapes[0], surface=Surface(points, np.empty((0, 3), dtype=np.int64)))]
 
 
-def mesh(link: str, points: ArrayLike, what: str, pose: Array | None = None) -> Shape:
+def mesh(link: str, points: ArrayLike, source: str, what: str, pose: Array | None = None) -> Shape:
     """A mesh of points (N, 3); raises `RbdError` for other shapes and numbers that are not finite."""
     array = real(points, what, "(N, 3)")
     if array.ndim != 2 or array.shape[1] != 3 or not np.isfinite(array).all():
         raise RbdError(f"{what}: expected finite points (N, 3), N at least 4, got {shown(points)}")
     return Shape(link, "mesh", np.eye(4) if pose is None else pose, (),
-                 surface=Surface(array, np.empty((0, 3), dtype=np.int64)))
+                 surface=Surface(array, np.empty((0, 3), dtype=np.int64)), source=source)
 
 
-def geometry(coal: Any, shape: Shape) -> Any:
-    """The shape in the library coal."""
+def geometry(coal: Any, piece: Piece) -> Any:
+    """The shape of a piece in the library coal; raises `RbdError` for a hull that it cannot use."""
+    shape = piece.shape
     if shape.surface is not None:
         points, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
         for point in shape.surface.points:
             points.append(point)
         for face in shape.surface.faces.tolist():
             faces.append(coal.Triangle(*face))
-        return coal.Convex(points, faces)
+        try:
+            return coal.Convex(points, faces)
+        except RuntimeError as error:    # a corner with more neighbours than coal can count
+            raise RbdError(f"'{piece.name}': coal cannot use the convex hull of its mesh ("
+                           f"{str(error).rpartition('message: ')[2].strip()}): give simpler convex `pieces`") from None
     if shape.kind == "plane":
         return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)
     return {"box": coal.Box, "cylinder": coal.Cylinder, "capsule": coal.Capsule, "sphere": coal.Sphere

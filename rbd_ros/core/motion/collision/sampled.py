@@ -22,8 +22,8 @@ class SampledPairs:
     """Pairs of links with relative motion, and in how many of `configurations` each touches: `counts` (pairs,).
 
     reasons: why a pair is not checked, "Adjacent" (neighbours), "Always" or "Never" (it touched in each configuration,
-    in none), or "" if it is. collisions: the model with what was sampled, without these pairs, with all obstacles. A
-    pair that never touched does so in less than 3/`configurations` of all configurations, with 95 % confidence.
+    in none), or "" if it is. collisions: the collision model without these pairs, with all obstacles, tools and loads.
+    A pair that never touched does so in less than 3/`configurations` of all configurations, with 95 % confidence.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -43,8 +43,8 @@ class SampledPairs:
 def sampled_pairs(collisions: CollisionModel, count: int = 10_000, seed: int = 0) -> SampledPairs:
     """Which pairs of links always, never or sometimes touch, in random configurations within the position limits.
 
-    All pairs that move relative to each other are sampled, also those that `collisions` does not compare. Shapes
-    attached to a link count as the link's, obstacles do not count. The same seed gives the same answer.
+    All pairs that move relative to each other are sampled, also those that `collisions` does not compare, but no
+    obstacles, tools and loads. The same seed gives the same answer.
 
         >>> collisions = rbd.CollisionModel.from_urdf(rbd.sample_path("ball_on_plate"), rbd.sample("ball_on_plate"))
         >>> sampled = rbd.sampled_pairs(collisions, 1000)
@@ -55,7 +55,7 @@ def sampled_pairs(collisions: CollisionModel, count: int = 10_000, seed: int = 0
         raise RbdError(f"collisions: expected a CollisionModel, got {shown(collisions)}")
     count = whole_number(count, "count", "number of configurations")
     model = collisions.model
-    own = [piece for piece in collisions.pieces if piece.body >= 0]
+    own = [piece for piece in collisions.pieces if piece.own]
     full = CollisionModel(model, own, ())
     links = {piece.name: piece.link for piece in own}
     names = [(links[first], links[second]) for first, second in full.pairs]
