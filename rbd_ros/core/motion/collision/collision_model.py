@@ -22,16 +22,9 @@ from ...model.scalars import at_least
 from ...model.state import not_a_model, shaped
 from .closest import Closest
 from .obstacles import Obstacles, read_obstacles
+from .pair_distances import PairDistances, Posed
 from .pairs import adjacent_links, pairs_of, rigid_parts
-from .pieces import Piece, geometry, load_coal, piece, pieces_of_links
-
-# m, of shapes apart; below this, and below 1e-6 for depths, coal is wrong about some cylinders
-TOLERANCE = 1e-12
-LOOSE = 1e-6    # of the second try where the first does not converge
-FINE, FINE_DEPTH, NEAR = 1e-14, 1e-10, (1e-9, 1e-5)    # of normals of cylinders, which are as exact as its square root
-ITERATIONS = 255
-TOUCHING, APART = 1e-9, 1e-8    # m
-FARTHEST = 1e100    # m: what coal answers where it does not converge is beyond
+from .pieces import Piece, load_coal, piece, pieces_of_links
 
 
 class CollisionModel:
@@ -50,7 +43,6 @@ class CollisionModel:
     """
 
     def __init__(self, model: RobotModel, pieces: Sequence[Piece], allowed: Iterable[frozenset[str]]) -> None:
-        coal = load_coal()
         self.model, self.pieces, self.allowed = model, tuple(pieces), frozenset(allowed)
         self.piece_names = tuple(piece.name for piece in pieces)
         if len(set(self.piece_names)) < len(pieces):
@@ -58,25 +50,12 @@ class CollisionModel:
             raise RbdError(f"the name '{twice[:80]}' is given twice: obstacles and shapes need names of their own")
         indices = pairs_of(model, pieces, self.allowed)
         self.pairs = tuple((pieces[i].name, pieces[j].name) for i, j in indices)
+        self._distances = PairDistances(pieces, indices)
         self._indices = np.array(indices, dtype=np.int64).reshape(-1, 2)
-        kinds = [piece.shape.kind for piece in pieces]
-        made = [geometry(coal, piece) for piece in pieces]
-        self._transform, self._result = coal.Transform3s, coal.DistanceResult
-        self._coal_distance = coal.distance    # without state: solvers of a pair remember the pose before
         self._offsets = np.array([piece.shape.pose for piece in pieces]).reshape(-1, 4, 4)
         self._bodies = np.array([piece.body for piece in pieces], dtype=np.int64)
         self._middles = np.array([piece.middle for piece in pieces]).reshape(-1, 3)
-        round_by = [piece.shape.size[0] if piece.shape.kind in ("sphere", "capsule") else 0.0 for piece in pieces]
-        self._swept = [round_by[i] + round_by[j] for i, j in indices]
         self._radii = np.array([piece.radius for piece in pieces])
-        # coal's function for spheres in cylinders is wrong (depths of some that are deep inside): one for capsules
-        balls = [coal.Capsule(*piece.shape.size, 0.0) if piece.shape.kind == "sphere" else shape
-                 for piece, shape in zip(pieces, made, strict=True)]
-        self._round = ["cylinder" in (kinds[i], kinds[j]) for i, j in indices]
-        self._compared = [(i, j, *((balls[i], balls[j]) if curved else (made[i], made[j])))
-                          for (i, j), curved in zip(indices, self._round, strict=True)]
-        self._requests = _request(coal, TOLERANCE), _request(coal, LOOSE)
-        self._fine = _request(coal, FINE, FINE_DEPTH)
         self._parts = [*rigid_parts(model), -1]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -162,11 +141,10 @@ class CollisionModel:
         """Signed distances (pairs,) or (N, pairs), m, of the pairs in `pairs`; negative: depth of penetration."""
         places, batch = self._places(q)
         out = np.empty((len(places), len(self.pairs)))
-        result, every = self._result(), range(len(self.pairs))
+        every = range(len(self.pairs))
         for place, row in zip(places, out, strict=True):
-            transforms = self._transforms(place)
-            for k in every:
-                row[k] = self._distance(k, transforms, result)
+            posed = Posed(self._distances, place)
+            row[:] = [posed.distance(k) for k in every]
         return out if batch else out[0]
 
     def collides(self, q: ArrayLike, margin: float = 0.0) -> Any:
@@ -174,10 +152,9 @@ class CollisionModel:
         margin = at_least(0.0, margin, "margin", "m")
         places, batch = self._places(q)
         out = np.zeros(len(places), dtype=bool)
-        result = self._result()
         for s, (place, near) in enumerate(zip(places, self._bounds(places) <= margin, strict=True)):
-            transforms = self._transforms(place)
-            out[s] = any(self._distance(k, transforms, result) <= margin for k in np.flatnonzero(near).tolist())
+            posed = Posed(self._distances, place)
+            out[s] = any(posed.distance(k) <= margin for k in np.flatnonzero(near).tolist())
         return out if batch else bool(out[0])
 
     def touching(self, q: ArrayLike, margin: float = 0.0) -> NDArray[np.bool_]:
@@ -185,11 +162,10 @@ class CollisionModel:
         margin = at_least(0.0, margin, "margin", "m")
         places, batch = self._places(q)
         out = self._bounds(places) <= margin
-        result = self._result()
         for place, row in zip(places, out, strict=True):
-            transforms = self._transforms(place)
+            posed = Posed(self._distances, place)
             for k in np.flatnonzero(row).tolist():
-                row[k] = self._distance(k, transforms, result) <= margin
+                row[k] = posed.distance(k) <= margin
         return out if batch else out[0]    # type: ignore[no-any-return]
 
     def closest(self, q: ArrayLike, within: float | None = None) -> Closest:
@@ -200,17 +176,10 @@ class CollisionModel:
             within = at_least(0.0, within, "within", "m")
             index = np.flatnonzero((self._bounds(places) <= within).any(axis=0))
         distances, points, normals = (np.empty((len(places), len(index), *shape)) for shape in ((), (2, 3), (3,)))
-        result = self._result()
         for s, place in enumerate(places):
-            transforms = self._transforms(place)
+            posed = Posed(self._distances, place)
             for k, pair in enumerate(index.tolist()):
-                distances[s, k] = self._distance(pair, transforms, result)
-                points[s, k, 0], points[s, k, 1] = result.getNearestPoint1(), result.getNearestPoint2()
-                normals[s, k] = result.normal
-                if abs(distances[s, k] + self._swept[pair]) < TOUCHING:
-                    self._part(pair, place, transforms, result, points[s, k], normals[s, k])
-                elif self._round[pair]:
-                    self._refine(pair, transforms, result, distances[s, k], points[s, k], normals[s, k])
+                distances[s, k] = posed.closest(pair, points[s, k], normals[s, k])
         if within is not None:
             kept = (distances <= within).any(axis=0)
             index, distances, points, normals = index[kept], distances[:, kept], points[:, kept], normals[:, kept]
@@ -228,46 +197,6 @@ class CollisionModel:
         poses = poses if batch else poses[None]
         world = np.broadcast_to(np.eye(4), (len(poses), 1, 4, 4))
         return np.concatenate([poses, world], axis=1)[:, self._bodies] @ self._offsets, batch
-
-    def _transforms(self, place: Array) -> list[Any]:
-        return [self._transform(pose[:3, :3], pose[:3, 3]) for pose in place]
-
-    def _distance(self, pair: int, transforms: list[Any], result: Any) -> float:
-        """Distance of a pair; the nearest points and the normal are in `result`."""
-        i, j, first, second = self._compared[pair]
-        for request in self._requests:
-            result.clear()
-            distance: float = self._coal_distance(first, transforms[i], second, transforms[j], request, result)
-            if abs(distance) < FARTHEST:
-                return distance
-        raise RbdError("the distance of '{}' and '{}' is not found: coal does not converge".format(*self.pairs[pair]))
-
-    def _part(self, pair: int, place: Array, transforms: list[Any], result: Any, points: Array, normal: Array) -> None:
-        """Nearest points and normal of pieces moved apart by `APART`: where surfaces touch, or the centre of a sphere
-        is on one, coal's normal is a rounding error.
-        """
-        i, j = self._indices[pair]
-        way = (place[j, :3, :3] @ self._middles[j] + place[j, :3, 3]) - (place[i, :3, :3] @ self._middles[i]
-                                                                         + place[i, :3, 3])
-        way /= max(float(np.linalg.norm(way)), APART)
-        moved = list(transforms)
-        moved[j] = self._transform(place[j, :3, :3], place[j, :3, 3] + APART * way)
-        self._distance(pair, moved, result)
-        points[0], points[1], normal[:] = result.getNearestPoint1(), result.getNearestPoint2(), result.normal
-        if not (np.isfinite(points).all() and np.isfinite(normal).all()):
-            raise RbdError("the nearest points of '{}' and '{}' are not found".format(*self.pairs[pair]))
-
-    def _refine(self, pair: int, transforms: list[Any], result: Any, distance: float, points: Array, normal: Array
-                ) -> None:
-        """Replace nearest points and normal by more exact ones, if coal finds these, which it sometimes does not."""
-        i, j, first, second = self._compared[pair]
-        result.clear()
-        again = self._coal_distance(first, transforms[i], second, transforms[j], self._fine, result)
-        near = NEAR[0] if distance > 0.0 else NEAR[1]    # m, of the distance; its square root of the normal
-        finer = np.array(result.normal).reshape(3)
-        if abs(again - distance) < near and np.abs(finer - normal).max() < near ** 0.5:
-            points[:] = result.getNearestPoint1(), result.getNearestPoint2()
-            normal[:] = finer
 
     def _bounds(self, places: Array) -> Array:
         """Lower bounds (N, pairs) of the distances, by spheres about the pieces; −∞ for planes."""
@@ -297,11 +226,3 @@ class CollisionModel:
 
 def _fixed(obstacles: Obstacles) -> list[Piece]:
     return [piece(name, shape, -1) for name, shape in read_obstacles(obstacles).items()]
-
-
-def _request(coal: Any, tolerance: float, of_depths: float = LOOSE) -> Any:
-    request = coal.DistanceRequest()
-    request.enable_signed_distance = True
-    request.gjk_tolerance, request.epa_tolerance = tolerance, of_depths
-    request.gjk_max_iterations = request.epa_max_iterations = ITERATIONS
-    return request

@@ -1,0 +1,110 @@
+"""Distances of pairs of pieces at given poses, by the library coal (GJK and EPA), and what it needs to be right."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import RbdError
+from ...model.inertia import Array
+from .pieces import Piece, geometry, load_coal
+
+# m, of shapes apart; below this, and below 1e-6 for depths, coal is wrong about some cylinders
+TOLERANCE = 1e-12
+LOOSE = 1e-6    # of the second try where the first does not converge
+FINE, FINE_DEPTH, NEAR = 1e-14, 1e-10, (1e-9, 1e-5)    # of normals of cylinders, which are as exact as its square root
+ITERATIONS = 255
+TOUCHING, APART = 1e-9, 1e-8    # m
+FARTHEST = 1e100    # m: what coal answers where it does not converge is beyond
+
+
+class PairDistances:
+    """Pairs of pieces (P, 2), by their places in `pieces`."""
+
+    def __init__(self, pieces: Sequence[Piece], indices: Sequence[tuple[int, int]]) -> None:
+        coal = load_coal()
+        self.names = [(pieces[i].name, pieces[j].name) for i, j in indices]
+        self.middles = [piece.middle for piece in pieces]
+        self.transform, self.result = coal.Transform3s, coal.DistanceResult
+        self.call = coal.distance    # without state: its solvers of a pair remember the pose before
+        shapes = [geometry(coal, piece) for piece in pieces]
+        # coal's function for spheres in cylinders is wrong (depths of some that are deep inside): one for capsules
+        balls = [coal.Capsule(*piece.shape.size, 0.0) if piece.shape.kind == "sphere" else shape
+                 for piece, shape in zip(pieces, shapes, strict=True)]
+        kinds = [piece.shape.kind for piece in pieces]
+        self.has_cylinder = ["cylinder" in (kinds[i], kinds[j]) for i, j in indices]
+        self.pairs = [(i, j, *((balls[i], balls[j]) if curved else (shapes[i], shapes[j])))
+                      for (i, j), curved in zip(indices, self.has_cylinder, strict=True)]
+        radii = [piece.shape.size[0] if piece.shape.kind in ("sphere", "capsule") else 0.0 for piece in pieces]
+        self.swept = [radii[i] + radii[j] for i, j in indices]    # m: coal compares points and lines, and takes it off
+        self.requests = _request(coal, TOLERANCE), _request(coal, LOOSE)
+        self.fine = _request(coal, FINE, FINE_DEPTH)
+
+
+class Posed:
+    """Distances of the pairs where the shapes have these poses (pieces, 4, 4) in the world."""
+
+    def __init__(self, pairs: PairDistances, poses: Array) -> None:
+        self._all, self._poses = pairs, poses
+        self._transforms = [pairs.transform(pose[:3, :3], pose[:3, 3]) for pose in poses]
+        self._result = pairs.result()
+
+    def distance(self, pair: int) -> float:
+        """Distance of a pair (m), negative for a depth; raises `RbdError` where coal finds none."""
+        i, j, first, second = self._all.pairs[pair]
+        for request in self._all.requests:
+            self._result.clear()
+            distance: float = self._all.call(first, self._transforms[i], second, self._transforms[j], request,
+                                             self._result)
+            if abs(distance) < FARTHEST:
+                return distance
+        raise RbdError("the distance of '{}' and '{}' is not found: coal does not converge".format(
+            *self._all.names[pair]))
+
+    def closest(self, pair: int, points: Array, normal: Array) -> float:
+        """Distance, and into points (2, 3) and normal (3,) the nearest points and the normal."""
+        distance = self.distance(pair)
+        self._read(points, normal)
+        if abs(distance + self._all.swept[pair]) < TOUCHING:
+            self._moved_apart(pair, points, normal)
+        elif self._all.has_cylinder[pair]:
+            self._refine(pair, distance, points, normal)
+        return distance
+
+    def _read(self, points: Array, normal: Array) -> None:
+        points[0], points[1] = self._result.getNearestPoint1(), self._result.getNearestPoint2()
+        normal[:] = self._result.normal
+
+    def _moved_apart(self, pair: int, points: Array, normal: Array) -> None:
+        """Nearest points and normal of pieces moved apart by `APART`: where surfaces touch, or the centre of a sphere
+        is on one, coal's normal is a rounding error.
+        """
+        i, j, first, second = self._all.pairs[pair]
+        R, p = self._poses[j, :3, :3], self._poses[j, :3, 3]
+        way = R @ self._all.middles[j] + p - self._poses[i, :3, :3] @ self._all.middles[i] - self._poses[i, :3, 3]
+        way /= max(float(np.linalg.norm(way)), APART)
+        self._result.clear()
+        self._all.call(first, self._transforms[i], second, self._all.transform(R, p + APART * way),
+                       self._all.requests[0], self._result)
+        self._read(points, normal)
+        if not (np.isfinite(points).all() and np.isfinite(normal).all()):
+            raise RbdError("the nearest points of '{}' and '{}' are not found".format(*self._all.names[pair]))
+
+    def _refine(self, pair: int, distance: float, points: Array, normal: Array) -> None:
+        """Replace nearest points and normal by more exact ones, if coal finds these, which it sometimes does not."""
+        i, j, first, second = self._all.pairs[pair]
+        self._result.clear()
+        again = self._all.call(first, self._transforms[i], second, self._transforms[j], self._all.fine, self._result)
+        near = NEAR[0] if distance > 0.0 else NEAR[1]    # m, of the distance; its square root of the normal
+        finer = np.array(self._result.normal).reshape(3)
+        if abs(again - distance) < near and np.abs(finer - normal).max() < near ** 0.5:
+            self._read(points, normal)
+
+
+def _request(coal: Any, tolerance: float, of_depths: float = LOOSE) -> Any:
+    request = coal.DistanceRequest()
+    request.enable_signed_distance = True
+    request.gjk_tolerance, request.epa_tolerance = tolerance, of_depths
+    request.gjk_max_iterations = request.epa_max_iterations = ITERATIONS
+    return request
