@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import ConvexHull, QhullError
 
 from ...errors import RbdError, shown, unknown_name
 from ...model.inertia import Array
@@ -63,6 +62,8 @@ def piece(name: str, shape: Shape, body: int, touching: Sequence[str] = ()) -> P
 
 def hull(points: Array, name: str) -> Surface:
     """Convex hull of points (N, 3), its faces counterclockwise seen from outside."""
+    from scipy.spatial import ConvexHull, QhullError    # local import: saves 0.15 s of `rbd doctor`
+
     try:
         found = ConvexHull(points)
     except (QhullError, ValueError):
