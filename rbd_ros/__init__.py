@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from .core.simulation.simulate import Motions, simulate
     from .core.simulation.simulator import Simulator
     from .core.specialize.c_source import c_source
+    from .core.specialize.casadi_function import casadi_function
     from .core.specialize.specialized import SpecializedModel, specialize
     from .runtime.control.standalone import TorqueCommand, TorqueController
 
@@ -159,8 +160,9 @@ __all__ = [
     "Torus", "TrackingGains", "Transmission", "UnilateralContact", "Usage",
     "UserConstraint", "VariableDrive", "Zeros", "anchored", "articulated_bodies", "balafoutis_patel",
     "base_parameters", "batch", "bias_effort", "body_accelerations", "body_derivatives", "body_momenta",
-    "body_velocities", "box_contacts", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
-    "closest_points", "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
+    "body_velocities", "box_contacts", "c_source", "casadi_function", "center_of_mass", "centroidal_momentum",
+    "closed_form", "closest_points", "compile_all", "constrained_forward_dynamics",
+    "constrained_forward_dynamics_derivatives",
     "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
     "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
@@ -300,6 +302,7 @@ _LATER = {
     "simulate": "core.simulation.simulate",
     "Simulator": "core.simulation.simulator",
     "c_source": "core.specialize.c_source",
+    "casadi_function": "core.specialize.casadi_function",
     "SpecializedModel": "core.specialize.specialized",
     "specialize": "core.specialize.specialized",
     "TorqueCommand": "runtime.control.standalone",

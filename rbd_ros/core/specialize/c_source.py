@@ -48,8 +48,8 @@ _INFIX = {p.ADD: "+", p.SUB: "-", p.MUL: "*", p.DIV: "/"}
 _CALL = {p.SIN: "sin", p.COS: "cos", p.SQRT: "sqrt", p.ABS: "fabs"}
 
 
-class _Wanted(NamedTuple):
-    """A function of the file: `label` with parameters, `name` in C, `call` to the ordinary kernels."""
+class Wanted(NamedTuple):
+    """A function of a printer: `label` with parameters, `name` in C, `call` to the ordinary kernels."""
 
     label: str
     name: str
@@ -92,7 +92,7 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
     functions = [functions] if isinstance(functions, str) else list(dict.fromkeys(functions))
     if not functions:
         raise RbdError("c_source: no function is requested")
-    all_wanted = list({wanted.label: wanted for wanted in (_wanted(model, text) for text in functions)}.values())
+    all_wanted = list({wanted.label: wanted for wanted in (wanted_of(model, text) for text in functions)}.values())
     if len({wanted.name for wanted in all_wanted}) < len(all_wanted):
         labels = ", ".join(wanted.label for wanted in all_wanted)
         raise RbdError(f"c_source: functions have the same name in C: {labels}")
@@ -110,22 +110,22 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
             "CMakeLists.txt": _cmake(name), f"test_{name}.c": _test(model, name, all_wanted, precision)}
 
 
-def _wanted(model: RobotModel, text: str) -> _Wanted:
+def wanted_of(model: RobotModel, text: str) -> Wanted:
     """The function of the text `"name"` or `"name:parameters"`."""
     of = text.partition(":")[0] if isinstance(text, str) else ""
     if of.startswith("constrained_"):
-        raise RbdError(f"c_source: {of} chooses its pivots by their size, which differs from state to state: there is "
-                       "no straight-line code. Use functions of the tree and the constraints' equations beside it")
+        raise RbdError(f"{of} chooses its pivots by their size, which differs from state to state: there is no "
+                       "straight-line code. Use functions of the tree and the constraints' equations beside it")
     if of not in ARGUMENTS:
         raise unknown_name("function", text, ARGUMENTS)
     of, parameters, function = function_of(model, text)
     if of not in FAMILIES:
-        return _Wanted(of, of, of, function, ARGUMENTS[of], PUBLIC[of])
+        return Wanted(of, of, of, function, ARGUMENTS[of], PUBLIC[of])
     text_label = label(model, of, parameters)
     higher = [*HIGHER.get(of, ()), *(f"higher{k}" for k in range(3, len(function.inputs)))]
     arguments = (*ARGUMENTS[of], *higher)[:len(function.inputs)]
     own_name = of if text == of else re.sub(r"\W+", "_", text_label, flags=re.ASCII).strip("_")
-    return _Wanted(text_label, own_name, of, function, arguments,
+    return Wanted(text_label, own_name, of, function, arguments,
                    lambda model, *x: FAMILIES[of].call(model, x, parameters))
 
 
@@ -138,14 +138,14 @@ def _identifier(model: RobotModel, name: str) -> str:
     return identifier
 
 
-def _declaration(model: RobotModel, robot: str, wanted: _Wanted, precision: str) -> str:
+def _declaration(model: RobotModel, robot: str, wanted: Wanted, precision: str) -> str:
     number = PRECISIONS[precision][0]
     inputs, count = wanted.sizes(model)
     arguments = [f"const {number} {argument}[{size}]" for argument, size in zip(wanted.arguments, inputs, strict=True)]
     return f"int {robot}_{wanted.name}({', '.join(arguments)}, {number} out[{count}])"
 
 
-def _function(model: RobotModel, robot: str, wanted: _Wanted, precision: str) -> str:
+def _function(model: RobotModel, robot: str, wanted: Wanted, precision: str) -> str:
     number, suffix, _ = PRECISIONS[precision]
     program = recorded(model, wanted.label, wanted.function)
     if program.operations > MAX_OPERATIONS:
@@ -204,7 +204,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 
-def _header(model: RobotModel, name: str, functions: Sequence[_Wanted], precision: str) -> str:
+def _header(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str) -> str:
     number, upper = PRECISIONS[precision][0], name.upper()
     lines = [f"/* Robot '{model.name.replace('*/', '')}', made by rbd_ros. SI units; joints in the order of "
              f"{name}_joint_names.", "   Functions return 0, or 1 where a joint moves no inertia: then out is not "
@@ -228,7 +228,7 @@ def _cmake(name: str) -> str:
             f"target_link_libraries(test_{name} {name})\nadd_test(NAME {name} COMMAND test_{name})\n")
 
 
-def _test(model: RobotModel, name: str, functions: Sequence[_Wanted], precision: str) -> str:
+def _test(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str) -> str:
     """A C program that compares with results of the ordinary kernels."""
     number, suffix, tolerance = PRECISIONS[precision]
     rng = np.random.default_rng(0)

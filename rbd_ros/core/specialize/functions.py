@@ -146,7 +146,7 @@ PUBLIC: dict[str, Callable[..., Any]] = {function.__name__: function for functio
     inverse_dynamics, forward_dynamics, mass_matrix, coriolis_matrix, forward_kinematics, inertial_regressor,
     inverse_dynamics_derivatives, forward_dynamics_derivatives, gravity_effort, bias_effort, body_velocities,
     body_accelerations, kinetic_energy, potential_energy, center_of_mass, centroidal_momentum)}
-_PLAIN = Plain({"sincos": sincos})
+PLAIN = Plain({"sincos": sincos})
 
 
 def _exact(model: RobotModel) -> Array:
@@ -164,19 +164,34 @@ def _exact(model: RobotModel) -> Array:
     return block
 
 
-def recorded(model: RobotModel, name: str, function: Function) -> Program:
+class Variables(NamedTuple):
+    """Inputs after the state, from which numbers of the packed model follow: `values` (k,), a regular example, and
+    `put(block, inputs)`, which writes the expressions into the packed model.
+    """
+
+    values: Array
+    put: Callable[[Symbols, Symbols], None]
+
+
+def recorded(model: RobotModel, name: str, function: Function, plain: Plain = PLAIN,
+             variables: Variables | None = None) -> Program:
     """The traced program of a function for one robot; raises `NoProgram`. name: for messages."""
     if not model.nv:
         raise NoProgram(f"{name}: model '{model.name}' has no joint that moves")
     rng = np.random.default_rng(1)
     state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv) for kind in function.inputs]
+    if variables is not None:
+        state.append(variables.values)
     program = Program(np.concatenate(state).tolist())
     inputs: list[Any] = np.split(symbols(program.inputs), np.cumsum([len(part) for part in state])[:-1])
+    block = symbols(_exact(model).tolist())
+    if variables is not None:
+        variables.put(block, inputs.pop())
     count = sum(int(np.prod(shape)) for shape in function.shapes(model))
     out = symbols([0.0] * count)
     work = symbols([0.0] * model._new_work().size)
     try:
-        accepted = function.run(_PLAIN, symbols(_exact(model).tolist()), inputs, work, out)
+        accepted = function.run(plain, block, inputs, work, out)
         if not accepted:
             raise NoProgram(f"its kernel refuses a random state of model '{model.name}'")
         program.finish(out.tolist())

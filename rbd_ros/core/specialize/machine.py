@@ -142,6 +142,10 @@ def _write(path: Path, code: bytes) -> None:
         except OSError:
             Path(temporary).unlink(missing_ok=True)
             raise
-        oldest = sorted(path.parent.iterdir(), key=lambda entry: entry.stat().st_mtime)[:-KEPT]
-        for entry in oldest:
-            entry.unlink(missing_ok=True)
+        drop_oldest(path.parent, KEPT)
+
+
+def drop_oldest(folder: Path, kept: int) -> None:
+    """Delete all files but the newest."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)[:-kept]:
+        entry.unlink(missing_ok=True)

@@ -7,8 +7,9 @@ outcome must be computed by the ordinary kernel.
 """
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from ..errors import RbdError
 
 CONSTANT, INPUT, ADD, SUB, MUL, DIV, NEG, SIN, COS, SQRT, ABS = range(11)
+MIN, MAX, LESS, WHERE = range(11, 15)    # recorded for printers of both branches only: a < b as 0 or 1; b if a, else 0
 LEAVES = (CONSTANT, INPUT)
 COMMUTE = (ADD, MUL)
 GREATER, AT_LEAST, EQUAL = ">", ">=", "=="
@@ -23,7 +25,8 @@ MOST = 60_000        # translation of more takes longer than five seconds, with 
 COUNTED = 240_000    # largest number of recorded operations, unneeded ones included
 _EVALUATE: dict[int, Callable[..., float]] = {
     ADD: lambda a, b: a + b, SUB: lambda a, b: a - b, MUL: lambda a, b: a * b, DIV: lambda a, b: a / b,
-    NEG: lambda a: -a, SIN: math.sin, COS: math.cos, SQRT: math.sqrt, ABS: abs}
+    NEG: lambda a: -a, SIN: math.sin, COS: math.cos, SQRT: math.sqrt, ABS: abs,
+    MIN: min, MAX: max, LESS: lambda a, b: float(a < b), WHERE: lambda a, b: b if a else 0.0}
 
 
 class NoProgram(RbdError):
@@ -64,6 +67,7 @@ class Program:
         self.outputs: list[int] = []
         self._values: list[float] = []
         self._found: dict[Node, int] = {}
+        self._decided: bool | None = None
         self.inputs = [Scalar(self, self._node(Node(INPUT, k), float(x))) for k, x in enumerate(inputs)]
 
     def _node(self, node: Node, value: float) -> int:
@@ -95,11 +99,22 @@ class Program:
         return Scalar(self, self._node(Node(op, a, b), value))
 
     def guard(self, left: int, comparison: str, right: int) -> bool:
-        """Result of the comparison, recorded as a guard."""
+        """Result of the comparison, recorded as a guard; or as it is decided, without one."""
+        if self._decided is not None:
+            return self._decided
         a, b = self._values[left], self._values[right]
         outcome = {GREATER: a > b, AT_LEAST: a >= b, EQUAL: a == b}[comparison]
         self.guards[Guard(left, comparison, right, outcome)] = None
         return outcome
+
+    @contextlib.contextmanager
+    def deciding(self, outcome: bool) -> Iterator[None]:
+        """The outcome of all comparisons inside, for one branch of a kernel."""
+        self._decided = outcome
+        try:
+            yield
+        finally:
+            self._decided = None
 
     def finish(self, outputs: Sequence[Any]) -> None:
         """Set the outputs and drop unneeded operations; `NoProgram` if too many remain."""

@@ -89,8 +89,7 @@ class ModelChange:
 
     def add_inertia(self, link: Any, P: Array) -> None:
         """Add ∂ of the pseudo-inertia of a link, in the axes of its node."""
-        J = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
-        change = [P[3, 3], *P[:3, 3], *J[np.triu_indices(3)]]
+        change = node_inertia(P)
         self.inertias[link] += change
         node = int(self.links[link][LINK_NODE])
         if node >= 0:
@@ -101,7 +100,7 @@ class ModelChange:
             raise unknown_name("body in inertias", name, self.model.body_names)
         T = self.pose(name)
         self.add_inertia(self.model.body_index(name),
-                         T @ _pseudo_inertia(finite(value, (10,), f"inertias['{name}']")) @ T.T)
+                         T @ pseudo_inertia(finite(value, (10,), f"inertias['{name}']")) @ T.T)
 
     def _placements(self, name: str, value: Any) -> None:
         spec = self.spec("placements", name, moving=False)
@@ -145,7 +144,7 @@ class ModelChange:
             name, shift, row, change = (self.model.body_names[link], self.shifts[link], self.links[link],
                                         self.link_changes[link])
             T = self.pose(name)
-            moved = se3.hat(shift) @ T @ _pseudo_inertia(parameters[link]) @ T.T
+            moved = se3.hat(shift) @ T @ pseudo_inertia(parameters[link]) @ T.T
             self.add_inertia(link, moved + moved.T)
             _shift(row[LINK_ROTATION:LINK_POSITION], row[LINK_POSITION:], shift,
                    change[LINK_ROTATION:LINK_POSITION], change[LINK_POSITION:])
@@ -264,7 +263,13 @@ def _pose(R: Array, p: Array) -> Array:
     return T
 
 
-def _pseudo_inertia(x: Array) -> Array:
+def node_inertia(P: Array) -> Array:
+    """Mass, first moment and inertia of a node in the packed model (10,) of its pseudo-inertia."""
+    J = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
+    return np.array([P[3, 3], *P[:3, 3], *J[np.triu_indices(3)]])
+
+
+def pseudo_inertia(x: Array) -> Array:
     """Pseudo-inertia (4, 4) of the ten parameters of `model.inertial_parameters`."""
     J = np.array([[x[4], x[5], x[7]], [x[5], x[6], x[8]], [x[7], x[8], x[9]]])
     P = np.zeros((4, 4))
