@@ -29,6 +29,8 @@ def test_the_example_gives_what_it_shows(name):
         pytest.skip("needs numba")
     if name in NEEDED:
         pytest.importorskip(NEEDED[name])
+    if name == "casadi_function":
+        pytest.importorskip("casadi")
     test = doctest.DocTestParser().get_doctest(inspect.getdoc(PUBLIC[name]), {"rbd": rbd, "np": np}, name, None, None)
     assert 1 <= len(test.examples) <= 6
     said = []

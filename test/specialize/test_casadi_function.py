@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.complex_step import tangents
+from support.pages import ROOT, blocks, run
 from support.robots import build
 from support.trees import TYPES, mimic_tree, random_tree
 
@@ -320,6 +321,29 @@ def test_without_a_private_cache(monkeypatch, tmp_path):
     q = np.array([0.3, 0.4])
     check_equal(tuple(called(function, q)), rbd.potential_energy(rbd.sample("two_link"), q), 1e-14)
     assert not list(tmp_path.glob("casadi/*.so"))
+
+
+# documentation
+
+def test_the_block_of_the_page():
+    block, = (block for block in blocks("python") if block.page == "docs/specialize.md" and "casadi" in block.code)
+    names = {}
+    run(block.code, names, str(block))
+    assert str(names["dynamics"]) in block.code and names["hessian"].shape == (21, 21)
+
+
+def test_the_example_swings_the_arm_within_its_limits(monkeypatch):
+    """In closed loop with a simulated arm; the first torques reach the limit."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    import nmpc
+
+    model = rbd.sample("iiwa")
+    goal, limit = np.array([0.8, 1.2, 0.0, -1.0, 0.0, 0.6, 0.0]), 0.5 * model.effort_limit
+    result = nmpc.swing(model, goal, limit, 2.0)
+    share = np.abs(result.torques / limit).max()
+    assert 0.95 < share <= 1.0 + 1e-6
+    assert np.abs(result.q[0] - goal).max() == 1.2 and np.abs(result.q[-1] - goal).max() < 5e-3
+    assert (np.abs(result.v) <= 1.05 * model.velocity_limit).all()
 
 
 # refused

@@ -69,7 +69,7 @@ def casadi_function(model: RobotModel, function: str, *, friction: Friction | No
     Raises `RbdError` without casadi or compiler, for unknown names, and for functions without straight-line code.
 
         >>> model = rbd.sample("two_link")
-        >>> rbd.casadi_function(model, "inverse_dynamics")    # doctest: +SKIP
+        >>> rbd.casadi_function(model, "inverse_dynamics")
         Function(inverse_dynamics:(q[2],v[2],a[2])->(effort[2]) SXFunction)
     """
     if not isinstance(model, RobotModel):
