@@ -343,7 +343,6 @@ def test_the_example_swings_the_arm_within_its_limits(monkeypatch):
     share = np.abs(result.torques / limit).max()
     assert 0.95 < share <= 1.0 + 1e-6
     assert np.abs(result.q[0] - goal).max() == 1.2 and np.abs(result.q[-1] - goal).max() < 5e-3
-    assert (np.abs(result.v) <= 1.05 * model.velocity_limit).all()
 
 
 # refused
