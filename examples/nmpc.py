@@ -101,8 +101,9 @@ def main() -> None:
     goal, limit = np.array([0.8, 1.2, 0.0, -1.0, 0.0, 0.6, 0.0]), 0.5 * model.effort_limit
     result = swing(model, goal, limit, 2.0)
     share = np.abs(result.torques / limit).max()
-    print(f"after 2 s: {np.abs(result.q[-1] - goal).max():.4f} rad from the goal, torques up to {share:.2f} "
-          f"of the limits; {result.iterations.mean():.1f} iterations and {1e3 * np.median(result.seconds):.0f} ms per plan")
+    error = np.abs(result.q[-1] - goal).max()
+    print(f"after 2 s: {error:.4f} rad from the goal, torques up to {share:.2f} of the limits; "
+          f"{result.iterations.mean():.1f} iterations and {1e3 * np.median(result.seconds):.0f} ms per plan")
 
 
 if __name__ == "__main__":
