@@ -13,7 +13,7 @@ import rbd_ros as rbd
 RESULTS = {"BaseParameters", "Closest", "ContactThresholds", "DriveGains", "Estimate", "Excitation", "ExternalWrench",
            "FloatTest", "Identification", "OptimalMotion", "PoseExcitation", "RbdError", "RbdWarning", "SampledPairs",
            "SingularMassMatrix", "SpecializedModel", "TimedPath", "Zeros"}
-NEEDED = {"CollisionModel": "coal", "sampled_pairs": "coal"}    # optional packages
+NEEDED = {"CollisionModel": "coal", "sampled_pairs": "coal", "casadi_function": "casadi"}    # optional packages
 PUBLIC = {name: value for name in rbd.__all__ if callable(value := getattr(rbd, name))}
 
 
@@ -29,8 +29,6 @@ def test_the_example_gives_what_it_shows(name):
         pytest.skip("needs numba")
     if name in NEEDED:
         pytest.importorskip(NEEDED[name])
-    if name == "casadi_function":
-        pytest.importorskip("casadi")
     test = doctest.DocTestParser().get_doctest(inspect.getdoc(PUBLIC[name]), {"rbd": rbd, "np": np}, name, None, None)
     assert 1 <= len(test.examples) <= 6
     said = []

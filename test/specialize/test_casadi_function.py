@@ -332,6 +332,7 @@ def test_the_block_of_the_page():
     assert str(names["dynamics"]) in block.code and names["hessian"].shape == (21, 21)
 
 
+@pytest.mark.thorough
 def test_the_example_swings_the_arm_within_its_limits(monkeypatch):
     """In closed loop with a simulated arm; the first torques reach the limit."""
     monkeypatch.syspath_prepend(ROOT / "examples")
