@@ -15,6 +15,7 @@ from support.arm import NAMES, TILT, TILTED, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
 from rbd_ros.core.model.payload import payload, with_payloads
+from rbd_ros.runtime.control.torque_controller import SETTLING
 
 GAINS: dict[str, Any] = {"gains.kp": [10.0, 20.0], "gains.kd": [3.0, 4.0]}
 STILL = np.zeros(2)
@@ -62,8 +63,9 @@ def pushed(program: str, values: Values, v: Any = STILL) -> Any:
     made = Arm(program, values)
     made.state(v=STILL)
     made.made.safety.stop()
-    made.state(v=STILL)
-    made.now += 0.01
+    for _ in range(SETTLING + 2):
+        made.state(v=STILL)
+        made.now += 0.01
     return made.state(Q + 0.02, v) - rbd.gravity_effort(made.made.model, Q + 0.02)
 
 

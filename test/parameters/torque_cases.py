@@ -22,6 +22,7 @@ from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardCo
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from rbd_ros.runtime.control.following import FollowingController
 from rbd_ros.runtime.control.float_check import FLOAT_TABLE, FloatCheck, FloatSettings
+from rbd_ros.runtime.control.torque_controller import SETTLING
 from rbd_ros.runtime.inputs.references import Point
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.robot import load_model
@@ -96,8 +97,9 @@ def safe(program: str, values: Values) -> Any:
 def pushed(program: str, values: Values) -> Any:
     """What is added to the gravity torque where the arm was pushed to, without a reference."""
     arm = Arm(program, values)
-    arm.state(v=0.0 * V)
-    arm.now += 0.01
+    for _ in range(SETTLING + 2):
+        arm.state(v=0.0 * V)
+        arm.now += 0.01
     return arm.state(Q + 0.02, 0.0 * V) - rbd.gravity_effort(arm.made.model, Q + 0.02)
 
 
@@ -353,7 +355,8 @@ def cases(program: str) -> dict[str, Case]:
         error = np.concatenate([Q - Q_REF, V - V_REF])
         expected = follow(model) + gain(model, Q_REF, V_REF, A_REF, **(WEIGHTS | {name: value})) @ error
         given = {f"lqr.{other}": weight for other, weight in WEIGHTS.items() if other != name}
-        return replace(case(value, effort, expected, {"feedforward": "lqr", **given}), tolerance=1e-8)
+        return replace(case(value, effort, expected, {"feedforward": "lqr", "state_rate": 1000.0, **given}),
+                       tolerance=1e-8)
 
     weak = partial(effort, urdf=arm_urdf(shoulder_effort=0.0))
     gravity = rbd.gravity_effort(model, Q)

@@ -297,7 +297,7 @@ def _held_forever(plant: Plant, course: Course, step: tuple[Array, Array], Q: Ar
         P = solve_discrete_are(A, B, Q, R)
         K = np.linalg.solve(R + B.T @ P @ B, -B.T @ P @ A)
         stable = np.isfinite(P).all() and np.abs(np.linalg.eigvals(A + B @ K)).max() < 1.0 - DECAY
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, ValueError):    # SciPy's for pairs that it cannot reorder
         stable = False
     if not stable:
         last = Course(*(x[-1:] for x in course))

@@ -402,8 +402,6 @@ class TorqueController:
             raise RbdError("the controller has finished: call reset, then update" if self._last is not None
                            and self._last.mode == "inactive" else
                            "there is no joint state to begin from: call update first")
-        if self._end is not None:
-            raise RbdError("the controller finishes: call reset after its end, then update")
         return self._logic
 
     def _enough(self, points: float) -> int:
