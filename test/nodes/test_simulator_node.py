@@ -45,6 +45,8 @@ class Robot(Peer):
     def ready(self):
         self.spin_until(lambda: self.diagnostics and all(
             sender.get_subscription_count() for sender in (self.commands, self.named, self.wrenches)), "simulator")
+        self.diagnostics.clear()    # until the next, the node knows these senders, too: its inputs are best effort
+        self.spin_until(lambda: self.diagnostics, "diagnostics")
         return self
 
     def count(self, key):
