@@ -140,6 +140,7 @@ class CartesianNode(TorqueNode):
     def _on_measured_wrench(self, message: WrenchStamped) -> None:
         self.report_rejection(self.controller.on_measured_wrench(
             time.monotonic(), message.header.frame_id, numbers_of(message.wrench)))
+
     def _on_twist(self, message: TwistStamped) -> None:
         v, w = message.twist.linear, message.twist.angular
         self.report_rejection(self.controller.on_twist(
