@@ -3,7 +3,7 @@
     ros2 launch rbd_ros annotator.launch.py params_file:=my_arm.yaml controller:=/effort_trajectory_controller
 
 Trajectories that go to ~/joint_trajectory_in, or to the topic of argument `trajectories`, reach the controller with
-the effort of every point.
+the effort of every point. With `action_controller`, so do the goals of action ~/follow_joint_trajectory (MoveIt).
 """
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
@@ -32,6 +32,19 @@ def arg_controller():
                     "<controller>/joint_trajectory. Empty: it is published on ~/joint_trajectory.")
 
 
+def arg_action_controller():
+    return DeclareLaunchArgument(
+        "action_controller", default_value="",
+        description="Controller whose action <controller>/follow_joint_trajectory gets the goals of the node's own. "
+                    "Empty: as the file of parameters says.")
+
+
+def action(context):
+    """Parameters for argument `action_controller`, none without."""
+    controller = LaunchConfiguration("action_controller").perform(context)
+    return [{"action.controller": controller}] if controller else []
+
+
 def output(context):
     """Remapping for argument `controller`, none without."""
     controller = LaunchConfiguration("controller").perform(context)
@@ -42,7 +55,8 @@ def node_effort_annotator(context):
     return [Node(
         package="rbd_ros", executable="effort_annotator", name="effort_annotator",
         namespace=LaunchConfiguration("namespace"), output="screen",
-        parameters=[LaunchConfiguration("params_file"), typed("autostart", bool), typed("use_sim_time", bool)],
+        parameters=[LaunchConfiguration("params_file"), typed("autostart", bool), typed("use_sim_time", bool),
+                    *action(context)],
         remappings=[topic("robot_description"),
                     ("~/joint_trajectory_in", LaunchConfiguration("trajectories")), *output(context)],
         **secured(context, "effort_annotator", "security", "keystore", "enclave"))]
@@ -51,5 +65,5 @@ def node_effort_annotator(context):
 def generate_launch_description():
     return LaunchDescription([
         arg_params_file(), *declare("namespace", "robot_description"), arg_trajectories(), arg_controller(),
-        *declare("autostart", "use_sim_time", "security", "keystore", "enclave"),
+        arg_action_controller(), *declare("autostart", "use_sim_time", "security", "keystore", "enclave"),
         OpaqueFunction(function=node_effort_annotator)])

@@ -9,8 +9,16 @@ Topics (relative names):
   /diagnostics            diagnostic_msgs/DiagnosticArray, out, once a second. Keys: trajectories, points,
                           points_over_effort_limit, points_over_velocity_limit, points_over_position_limit, retimed,
                           not_retimed (though it should be), last_excess,
-                          time_p50_us, time_p99_us (trajectory received → published), rejected_total, rejected_<kind>
+                          time_p50_us, time_p99_us (trajectory received → published), rejected_total, rejected_<kind>;
+                          with the action goals, goals_running, goals_succeeded, goals_canceled, goals_aborted,
+                          goals_rejected
 An invalid trajectory is not forwarded.
+
+Action (control_msgs/FollowJointTrajectory), with parameter `action.controller`:
+  ~/follow_joint_trajectory    goals that the action of the same name of that controller gets, with the efforts; it
+                               decides everything else: feedback, result and cancel pass through
+While the node is not active, invalid goals and goals without that controller are rejected; the transition to inactive
+cancels goals.
 """
 from __future__ import annotations
 
@@ -19,12 +27,13 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
 from trajectory_msgs.msg import JointTrajectory
 
 from ..core.model.robot_model import RobotModel
-from ..runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
-from ..runtime.inputs.rejections import Verdict
+from ..runtime.control.effort_annotator import ACTION, ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
+from ..runtime.inputs.rejections import Rejected, Verdict, check_size
 from ..runtime.inputs.trajectory_points import MOST_POINTS, TrajectoryReader
 from ..runtime.planning.sampled import Points
 from ..runtime.statistics import CycleStatistics
@@ -33,6 +42,7 @@ from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
 from .motion_conversions import joint_trajectory
+from .trajectory_action import TrajectoryRelay
 
 SHOWN = 5    # excesses logged per trajectory
 
@@ -47,6 +57,8 @@ class EffortAnnotatorNode(ModelNode):
         super().__init__("effort_annotator")
         self.annotator: Any = None
         self._publisher: Any = None
+        self._relay: Any = None
+        self._most_points = 0
         self._statistics = CycleStatistics()
         self._last_excess = ""
 
@@ -60,9 +72,24 @@ class EffortAnnotatorNode(ModelNode):
         reader = TrajectoryReader(self.resolve_topic_name(topic), int(values[MOST_POINTS.name]), self.most_bytes, model)
         self.subscribe(JointTrajectory, topic, self._on_trajectory, QoSProfile(depth=10), most=reader.most,
                        parameter=MOST_POINTS.name)
+        self._most_points = int(values[MOST_POINTS.name])
+        if controller := values[ACTION.name]:
+            self._relay = TrajectoryRelay(self, "~/follow_joint_trajectory", f"{controller}/follow_joint_trajectory",
+                                          self._fill_goal)
+            self.undo.append(self._relay.destroy)
 
     def tear_down(self) -> None:
-        self.annotator = self._publisher = None
+        self.annotator = self._publisher = self._relay = None
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if self._relay is not None:
+            self._relay.end(f"node {self.get_fully_qualified_name()} was deactivated")
+        return super().on_deactivate(state)
+
+    def look_around(self, now: float) -> str:
+        if self._relay is not None:
+            self._relay.check()
+        return super().look_around(now)
 
     def apply(self, settings: AnnotatorSettings) -> None:
         self.annotator.apply(settings)
@@ -72,6 +99,8 @@ class EffortAnnotatorNode(ModelNode):
         p50, p99 = self._statistics.latency_us()
         report = {"model": annotator.model.name, **annotator.counts, "last_excess": self._last_excess,
                   "time_p50_us": p50, "time_p99_us": p99, "rejected_total": annotator.rejections.total}
+        if self._relay is not None:
+            report |= self._relay.counts | {"goals_running": self._relay.running}
         return report | {f"rejected_{kind}": count for kind, count in annotator.rejections.counts.items()}
 
     # ---- work
@@ -80,22 +109,40 @@ class EffortAnnotatorNode(ModelNode):
         if not self.active:
             return
         begin = time.perf_counter()
+        if problem := self._fill(message):
+            self.get_logger().warning(f"trajectory rejected, not passed on: {problem}")
+            return
+        self._publisher.publish(message)
+        self._statistics.published(time.perf_counter() - begin)
+
+    def _fill_goal(self, message: JointTrajectory) -> str:
+        """`_fill` for a goal, which was not measured before it was read."""
+        if not self.active:
+            return f"node {self.get_fully_qualified_name()} is not active: {self.status}"
+        try:
+            check_size("~/follow_joint_trajectory", len(message.points), self._most_points, MOST_POINTS.name, "points")
+        except Rejected as error:
+            with self.lock:
+                return str(self.annotator.rejections.add(error).text)
+        with self.lock:
+            return self._fill(message)
+
+    def _fill(self, message: JointTrajectory) -> str:
+        """Add the efforts in place, log what is beyond limits; the reason of a rejection, "" without one."""
         annotation = self.annotator.annotate(message.joint_names, trajectory_points(message))
         if isinstance(annotation, Verdict):
-            self.get_logger().warning(f"trajectory rejected, not passed on: {annotation.text}")
-            return
+            return annotation.text
         if annotation.retimed is not None:
             t, q, v, a = annotation.retimed
             message.points = joint_trajectory(message.joint_names, Points(t, q, v, a, annotation.effort)).points
         else:
             for point, effort in zip(message.points, annotation.effort, strict=True):
                 point.effort = array("d", effort.tobytes())
-        self._publisher.publish(message)
-        self._statistics.published(time.perf_counter() - begin)
         if annotation.kept:
             self.get_logger().warning(f"trajectory {annotation.kept}")
         if annotation.excesses:
             self._warn(annotation.excesses)
+        return ""
 
     def _warn(self, excesses: list[Any]) -> None:
         self._last_excess = str(excesses[-1])

@@ -15,6 +15,7 @@ from support.arm import NAMES
 
 import rbd_ros as rbd
 from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.security.rights import rights_of
 
 URDF = rbd.sample_path("two_link")
 ROBOT = {"robot_description_file": str(URDF)}
@@ -252,7 +253,9 @@ def cases() -> dict[str, dict[str, Case]]:
         "float_check": torque("float_check"),
         "cartesian": {**torque("cartesian"), "force.topic": Case(
             "wrench", partial(subscribed, "cartesian"), added("/wrench"), ROBOT)},
-        "effort_annotator": shared("effort_annotator"),
+        "effort_annotator": {**shared("effort_annotator"), "action.controller": Case(
+            "arm", lambda values: tuple(rights_of("effort_annotator", values).call),
+            ("arm/follow_joint_trajectory",))},
         "dynamics_server": shared("dynamics_server"), "motion_planner": shared("motion_planner"),
         "simulator": {**plant("simulator"), "actuation_file": Case(
             DRIVES, partial(published, "simulator"), added("/motor_states"), ROBOT),

@@ -34,7 +34,7 @@ from ..inputs.finite import all_finite
 from ..inputs.joint_map import JointMap, as_array
 from ..inputs.rejections import Rejected, Rejections, Verdict
 from ..inputs.trajectory_points import MOST_POINTS, Point
-from ..parameters import Table, parameter, table_of, taken, validate
+from ..parameters import Parameter, Table, parameter, table_of, taken, validate
 from ..planning.retiming import Timed, exceeds, retimed
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from .tracking_law import ROBOT_COMPENSATES, TrackingLaw, TrackingLawSettings
@@ -42,6 +42,9 @@ from .torque_settings import EFFORT_LIMITS, effort_limits
 
 Array = NDArray[np.float64]
 RETIME = ("never", "if_needed", "always")
+ACTION = Parameter("action.controller", "string", "", "Controller whose action <controller>/follow_joint_trajectory "
+                   "gets the goals of ~/follow_joint_trajectory, with efforts. Empty: no action. Needs control_msgs.",
+                   read_only=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ class AnnotatorSettings:
 ANNOTATOR_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
     ROBOT_COMPENSATES, *EFFORT_LIMITS, MOST_POINTS, *friction_rows("Compensate"), *drive_friction_rows(),
-    *table_of(AnnotatorSettings),
+    *table_of(AnnotatorSettings), ACTION,
 )
 
 

@@ -107,6 +107,12 @@ def _flatness(values: Values) -> Rights:
     return _following(values) | (elastic if values.get("actuation_file") else Rights())
 
 
+def _annotating(values: Values) -> Rights:
+    actions = [f"{controller}/follow_joint_trajectory" for controller in _topic(values, "action.controller")]
+    return rights(publish=["~/joint_trajectory"], subscribe=["~/joint_trajectory_in"], call=actions,
+                  execute=["~/follow_joint_trajectory"] if actions else [])
+
+
 def _exerted(values: Values) -> list[str]:
     """Topics for forces of the file's constraints and contacts."""
     source = values.get("constraints_file")
@@ -160,8 +166,7 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
     "float_check": lambda values: _torque(values) | rights(publish=["~/result"], reply=["~/start"]),
     "cartesian": lambda values: _torque(values) | rights(
         publish=["~/target"], subscribe=[*GOALS, *_topic(values, "force.topic")], reply=["~/guide", "~/teach"]),
-    "effort_annotator": lambda values: MODEL | rights(publish=["~/joint_trajectory"],
-                                                      subscribe=["~/joint_trajectory_in"]),
+    "effort_annotator": lambda values: MODEL | _annotating(values),
     "motion_planner": lambda values: MODEL | rights(subscribe=["joint_states"], reply=["~/plan_motion"],
                                                     execute=["~/plan_motion"]),
     "dynamics_server": lambda values: MODEL | rights(subscribe=["joint_states", *_topic(values, "odometry")],
