@@ -103,16 +103,33 @@ def test_the_arm_follows_within_the_limits_of_the_file(name, monkeypatch):
     assert (np.max(most, axis=0) <= np.array(rehearse(CONFIG / f"{name}.yaml").given["effort_limits.maximum"])).all()
 
 
-@pytest.mark.parametrize("name", ARMS)
-def test_a_killed_node_leaves_an_arm_that_is_held(name, monkeypatch):
+def moving(name, monkeypatch):
+    """In the middle of the way, at 0.4 rad/s."""
     loop, way = loop_of(name, monkeypatch)
     start = loop.arm.q
     loop.run(HOLD)
+    begin = loop.arm.now
     assert loop.follow([Point(t, *motion(start, way, t)) for t in TIMES])
     loop.run(0.5 * SWING)
-    place, loop.alive = loop.arm.q, False
+    assert np.abs(loop.arm.v).max() > 0.35
+    return loop, lambda: loop.arm.q - motion(start, way, loop.arm.now - begin)[0]
+
+
+@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_killed_node_and_lost_states_leave_an_arm_that_is_held(name, dies, monkeypatch):
+    loop, _ = moving(name, monkeypatch)
+    place, loop.alive, loop.states_until = loop.arm.q, not dies, np.inf
     loop.run(2.0)
     rest = loop.arm.q
-    assert np.abs(rest - place).max() < 0.1 and np.abs(loop.arm.v).max() < 0.01
+    assert np.abs(rest - place).max() < (0.06 if dies else 0.08) and np.abs(loop.arm.v).max() < 0.01
     loop.run(10.0)
     assert np.abs(loop.arm.q - rest).max() < 2e-3
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_a_node_that_stands_still_for_a_while_catches_up(name, monkeypatch):
+    loop, error = moving(name, monkeypatch)
+    loop.node_until, loop.speeds = loop.arm.now + 0.3, []
+    loop.run(1.5)
+    assert max(loop.speeds) < 1.0 and np.abs(error()).max() < 0.03
