@@ -18,9 +18,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from motorbridge import CallError, Controller, Mode
 
 import rbd_ros as rbd
+
+try:
+    from motorbridge import CallError, Controller, Mode
+except ImportError:    # `run` alone, for motors behind another driver: docs/mit_arms.md
+    Controller = None
 
 LIMITS = {"4310": 10.0, "4340": 28.0, "4340P": 28.0, "6006": 20.0, "8006": 40.0, "8009": 54.0}    # N m, of the protocol
 RATE = 200.0                      # Hz
@@ -87,7 +91,7 @@ def run(motors, controller, reach, clock=time.monotonic, wait=time.sleep) -> boo
 
 
 def main() -> int:
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 5 or Controller is None:
         raise SystemExit(__doc__)
     urdf, port = sys.argv[1:3]
     models, reach = sys.argv[3].split(","), np.array([float(x) for x in sys.argv[4].split(",")])

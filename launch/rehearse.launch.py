@@ -21,9 +21,10 @@ from rbd_ros.runtime.rehearsal import rehearse
 def arg_robot():
     return DeclareLaunchArgument(
         "robot", default_value="ur",
-        choices=["ur", "franka", "iiwa_lbr", "generic_effort", "generic_jtc", "generic_annotator", "generic_mit"],
-        description="Whose configuration, config/<robot>.yaml: ur, franka, iiwa_lbr, or generic_effort, generic_jtc, "
-                    "generic_annotator, generic_mit for an arm that compensates nothing.")
+        choices=["ur", "franka", "iiwa_lbr", "openarm", "big_yam", "z1", "generic_effort", "generic_jtc",
+                 "generic_annotator", "generic_mit"],
+        description="Whose configuration, config/<robot>.yaml: ur, franka, iiwa_lbr, openarm, big_yam, z1, or "
+                    "generic_effort, generic_jtc, generic_annotator, generic_mit for an arm that compensates nothing.")
 
 
 def arg_params_file():

@@ -17,6 +17,7 @@ OWN = {"README.md": "test_readme.py", "docs/batch.md": "batch/test_batch.py",
        "docs/collision.md": "motion/test_collision_page.py", "docs/contact.md": "contact/test_contact_page.py",
        "docs/elastic_joints.md": "actuation/test_elastic_docs.py",
        "docs/identification.md": "identification/test_identification_docs.py",
+       "docs/mit_arms.md": "control/test_mit_arms_page.py",
        "docs/motion.md": "motion/test_motion_docs.py", "docs/specialize.md": "specialize/test_generate.py",
        "docs/theory.md": "constrained/test_nonholonomic.py",
        "docs/theory_derivatives.md": "derivatives/test_directional_bodies.py"}

@@ -108,6 +108,11 @@ CASES: dict[str, tuple[tuple[str, ...], str, Mapping[str, str], Mapping[str, Any
     "generic_jtc": (("generic_jtc",), "ur_description/urdf/ur5_robot.urdf", UR, {"rotor_inertia": UR_ROTORS}),
     "generic_mit": (("generic_mit",), "z1_description/urdf/z1.urdf", {}, {
         "rotor_inertia": [0.1, 0.1, 0.1, 0.03, 0.03, 0.03], "locked.joints": ["jointGripper"]}),
+    "openarm": (("openarm",), "xarm_description/urdf/xarm7.urdf", {"openarm_joint": "joint"}, {
+        "rotor_inertia": [0.1, 0.1, 0.1, 0.1, 0.03, 0.03, 0.03], "locked.joints": [""],
+        "effort_limits.maximum": [50.0, 50.0, 30.0, 30.0, 20.0, 20.0, 20.0]}),
+    "big_yam": (("big_yam",), "z1_description/urdf/z1.urdf", {}, {
+        "rotor_inertia": [0.1, 0.1, 0.1, 0.03, 0.03, 0.03], "locked.joints": ["jointGripper"]}),
     "flatness": (("flatness",), "iiwa", {}, {
         "state_rate": 500.0, "motor_gains.kp": [float(x) for x in 900.0 * MOTORS],
         "motor_gains.kd": [float(x) for x in 45.0 * MOTORS]}),

@@ -177,7 +177,8 @@ class Rig:
         own = rbd.gravity_effort(plant.model, plant.q) if "gravity" in self.case.compensates else 0.0
         late = self.now - self._commanded_at > BRAKES and self.elsewhere is None
         # robots with a controller of their own stop when their real-time connection misses cycles
-        missed = bool(self.case.compensates) and self._passed_at + SUPERVISED < self.now < self.driver_until
+        supervised = bool(self.case.compensates) and self.motors is None
+        missed = supervised and self._passed_at + SUPERVISED < self.now < self.driver_until
         if self.now >= self.driver_until:
             self._passed_at = self.now
         if self.last is None or missed or (self.has_brakes and late):
@@ -189,10 +190,10 @@ class Rig:
                 self._open_at = min(self._open_at, self.now + RELEASE)
             if self.now >= self.driver_until:    # a manager that stands still passes nothing on
                 if self.elsewhere is None and self._acting.ndim > 1:
-                    self._pass(*self._acting)
+                    self._pass(*self._acting, own)
                 elif self.motors is not None and self.elsewhere is not None:    # with loops of the motors, too
                     zero, mit = np.zeros(len(plant.q)), self.motors.settings
-                    plant.command = self.elsewhere(zero, zero)
+                    plant.command = self.elsewhere(zero, zero) + own
                     plant.local[:3], plant.local[3], plant.local[4] = (mit.kp, mit.kd, self._limit), QUANTUM, 1.0
                 else:
                     acting = self._acting if self.elsewhere is None else self.elsewhere(*plant.motors)
@@ -201,15 +202,15 @@ class Rig:
             plant.advance(count)
             self.now += count * STEP
 
-    def _pass(self, q: Array, v: Array, effort: Array, kp: Array, kd: Array) -> None:
-        """Pass a command on to motors that close a loop. In states as near to the answered one as promised, their
-        torque is within the limits.
+    def _pass(self, q: Array, v: Array, effort: Array, kp: Array, kd: Array, own: Array | float) -> None:
+        """Pass a command on to motors that close a loop, with what their driver adds itself. In states as near to the
+        answered one as promised, their torque is within the limits, without that.
         """
         plant, mit = self.plant, self.motors.settings
-        plant.command = effort + kp * q + kd * v
+        plant.command = effort + kp * q + kd * v + own
         plant.local[:3], plant.local[3], plant.local[4] = (kp, kd, self._limit), QUANTUM, self._scale
         near = (np.abs(plant.q - q) <= mit.position_change) & (np.abs(plant.v - v) <= mit.velocity_change)
-        beyond = np.abs(plant.command - kp * plant.q - kd * plant.v) > self._limit * (1.0 + 1e-12)
+        beyond = np.abs(plant.command - own - kp * plant.q - kd * plant.v) > self._limit * (1.0 + 1e-12)
         self.within[0] += near.size
         self.within[1] += int(near.sum())
         if (near & beyond).any():

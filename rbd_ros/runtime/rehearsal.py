@@ -33,7 +33,11 @@ SAMPLES: dict[str, tuple[str, tuple[str, str], Values]] = {
     "ur": ("ur_description/urdf/ur5_robot.urdf", ("", ""), {}),
     "franka": ("panda_description/urdf/panda.urdf", ("panda_", "fr3_"), {}),
     "iiwa_lbr": ("iiwa", ("joint_", "lbr_A"), {}),
-    **dict.fromkeys(("generic_effort", "generic_jtc", "generic_annotator", "generic_mit"),
+    # an xArm 7, which is heavier and has damping of 10 N m s/rad
+    "openarm": ("xarm_description/urdf/xarm7.urdf", ("joint", "openarm_joint"), {
+        "locked.joints": [""], "feedforward": "full",
+        "effort_limits.maximum": [50.0, 50.0, 30.0, 30.0, 20.0, 20.0, 20.0]}),
+    **dict.fromkeys(("generic_effort", "generic_jtc", "generic_annotator", "generic_mit", "big_yam", "z1"),
                     ("z1_description/urdf/z1.urdf", ("", ""), {"locked.joints": ["jointGripper"]}))}
 TAKEN = ("forward_command", "joint_state")    # adapters with a receiver in node simulator
 NO_HANDOVER: Values = {"handover.controller_manager": "", "handover.activate": [""], "handover.deactivate": [""]}

@@ -115,7 +115,8 @@ def renamed(names):
 @pytest.mark.parametrize(("file", "topics"), [
     ("controllers/generic_effort.yaml", set()), ("controllers/generic_jtc.yaml", set()),
     ("controllers/generic_annotator.yaml", {"final velocity"}), ("controllers/iiwa_lbr.yaml", set()),
-    ("controllers/generic_mit.yaml", set()),
+    ("controllers/generic_mit.yaml", set()), ("controllers/openarm.yaml", set()), ("controllers/big_yam.yaml", set()),
+    ("controllers/z1.yaml", set()),
     ("controllers/ur.yaml", {"nothing holds the arm"}), ("controllers/franka.yaml", {"nothing holds the arm"}),
     ("gazebo_controllers.yaml", {"nothing holds the arm"})])
 def test_shipped_files(tmp_path, file, topics):

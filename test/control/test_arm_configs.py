@@ -21,6 +21,8 @@ LBR = {f"lbr_A{i + 1}": name for i, name in enumerate(rbd.sample("iiwa").joint_n
 # for another model of the same arm
 ARMS = [("franka", "panda_description/panda", {"fr3_": "panda_"}), ("iiwa_lbr", "iiwa", LBR),
         ("ur", "ur_description/ur5_robot", {}), ("ur", "ur_description/ur10_robot", {}),
+        ("openarm", "xarm_description/xarm7", {"[openarm_finger_joint1]": '[""]', "openarm_joint": "joint"}),
+        ("big_yam", "z1_description/z1", {"gripper_joint": "jointGripper"}), ("z1", "z1_description/z1", {}),
         *((name, "z1_description/z1", {'locked.joints: [""]': "locked.joints: [jointGripper]"})
           for name in ("generic_effort", "generic_jtc", "generic_annotator", "generic_mit"))]
 TRAJECTORIES = ("generic_jtc", "generic_annotator")    # joint_trajectory_controller behind the node

@@ -58,8 +58,8 @@ def play(plan, duration=3.0, still=False, **robot):
 
 
 @pytest.mark.parametrize(("name", "worst"), [
-    ("ur", 0.03), ("franka", 0.2), ("iiwa_lbr", 0.07), ("generic_effort", 0.15), ("generic_jtc", 0.15),
-    ("generic_annotator", 0.03), ("generic_mit", 0.16)])
+    ("ur", 0.03), ("franka", 0.2), ("iiwa_lbr", 0.07), ("openarm", 0.05), ("big_yam", 0.3), ("z1", 0.15),
+    ("generic_effort", 0.15), ("generic_jtc", 0.15), ("generic_annotator", 0.03), ("generic_mit", 0.16)])
 def test_a_shipped_configuration_follows_its_arm(name, worst):
     """Where the robot compensates gravity, too: with gains below the slope of gravity the arm stays upright."""
     errors, plant = play(plan_of(name))

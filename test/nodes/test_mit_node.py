@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+import yaml
 from builtin_interfaces.msg import Duration, Time
 from harness import RELIABLE, ROOT, Peer
 from std_msgs.msg import Float64MultiArray
@@ -12,6 +13,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
 from benchmark.robots import robot_file
+from rbd_ros.runtime.rehearsal import rehearse
 
 pytest.importorskip("mujoco", reason="the arm is MuJoCo's")
 pytest.importorskip("pinocchio", reason="the arm is one of example-robot-data: scripts/setup --peers")
@@ -92,3 +94,34 @@ def test_an_arm_follows_through_the_shipped_configuration_and_is_held_when_the_n
         for _ in range(10_000):
             arm.step()
         assert np.abs(arm.q - rest).max() < 2e-3
+
+
+@pytest.mark.parametrize("name", ["openarm", "big_yam"])
+def test_a_shipped_configuration_sends_to_the_controllers_of_its_driver(start_node, tmp_path, name):
+    """Measured state, whole torque, and the gains only where the driver takes them."""
+    plan = rehearse(ROOT / "config" / f"{name}.yaml")
+    urdf, file = tmp_path / "arm.urdf", tmp_path / "node.yaml"
+    urdf.write_text(plan.description)
+    file.write_text(yaml.safe_dump({"/**": {"ros__parameters": {
+        **plan.given, "locked.joints": plan.replaced["locked.joints"], "robot_description_file": str(urdf), **CALM}}}))
+    start_node("feedforward", "--params-file", str(file))
+    names, given = plan.given["joints"], plan.given
+    q = np.linspace(0.3, 0.6, len(names))
+    heard = {each: [] for each in INTERFACES}
+    with Peer() as peer:
+        for each in INTERFACES:
+            peer.node.create_subscription(Float64MultiArray, f"forward_{each}_controller/commands",
+                                          heard[each].append, RELIABLE)
+        peer.spin_until(lambda: peer.status.startswith("active"), "active node")
+        ticks = itertools.count()
+
+        def state():
+            peer.send_state(names, q, 0.0 * q, stamp=Time(sec=1000 + next(ticks)))
+
+        peer.spin_until(lambda: all(heard[each] for each in given["mit.interfaces"]), "commands", state)
+        last = {each: list(values[-1].data) for each, values in heard.items() if values}
+    assert set(last) == set(given["mit.interfaces"])
+    assert last["position"] == list(q) and last["velocity"] == [0.0] * len(names)
+    assert len(last["effort"]) == len(names) and np.abs(last["effort"]).max() < max(given["effort_limits.maximum"])
+    for gain in {"kp", "kd"} & set(last):
+        assert last[gain] == given[f"mit.{gain}"]

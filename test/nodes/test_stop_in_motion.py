@@ -61,8 +61,8 @@ def configuration(name):
     return found.description, {**found.robot, "mass_scale": 1.05}, {**found.given, **found.replaced}
 
 
-NAMES = ("demo", "simulation", "gazebo", "flatness", "ur", "franka", "iiwa_lbr", "generic_effort", "generic_jtc",
-         "generic_mit")
+NAMES = ("demo", "simulation", "gazebo", "flatness", "ur", "franka", "iiwa_lbr", "openarm", "big_yam", "z1",
+         "generic_effort", "generic_jtc", "generic_mit")
 
 
 def test_every_configuration_with_torque_is_stopped():
