@@ -3,7 +3,9 @@
     python3 examples/crocoddyl_reach.py
 
 `Reach` is a differential action model of a fixed-base arm. The same problem is solved with Crocoddyl's own model, on
-Pinocchio, to compare. Needs Crocoddyl and the Pinocchio that it was built with: `pip install crocoddyl==3.2.1 pin==4.0.0`.
+Pinocchio, to compare. Needs Crocoddyl, and the Pinocchio that it was built with:
+
+    pip install crocoddyl==3.2.1 pin==4.0.0
 """
 from __future__ import annotations
 
