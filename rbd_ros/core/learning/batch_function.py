@@ -142,7 +142,7 @@ def _hybrid_by_parameters(case: Case, slopes: Slopes, effort_slopes: EffortSlope
     q, v, a, tau = x
     acceleration = hybrid_dynamics(case.model, q, v, a, tau, case.mask, friction=case.friction).acceleration
     change, n = effort_slopes(q, v, acceleration), case.model.nv
-    by_effort = np.where(case.mask[:, None], slopes[3][:, n:], slopes[3][:, :n]) * ~case.mask
+    by_effort = np.where(case.mask[:, None], slopes[3][:, n:], slopes[3][:, :n])
     return _hybrid_rows(case, np.where(case.mask[:, None], change, 0.0) - by_effort @ change, 0.0, 0.0)
 
 
