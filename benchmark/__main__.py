@@ -19,6 +19,7 @@ PARTS: dict[str, Any] = {
     "constrained": lambda args: {"quick": args.quick},
     "derivatives": lambda args: {"quick": args.quick, "output": Path(args.output)},
     "partials": lambda args: {"quick": args.quick},
+    "torch_peers": lambda args: {"quick": args.quick},
     "specialize": lambda args: {"quick": args.quick, "check": args.check},
     "motion": lambda args: {"quick": args.quick},
     "identification": lambda args: {"quick": args.quick},
@@ -47,7 +48,7 @@ PARTS: dict[str, Any] = {
 }
 ON_REQUEST = ("batch", "simulation", "identification", "drive_gains", "observer", "cartesian", "effort_findings",
               "inverse_kinematics", "collision", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz",
-              "joint_state_bytes", "command_bytes", "large", "simulators", "walk", "loop")
+              "joint_state_bytes", "torch_peers", "command_bytes", "large", "simulators", "walk", "loop")
 
 
 def main() -> None:

@@ -110,6 +110,8 @@ if TYPE_CHECKING:
     from .core.identification.recorded.recording import Recording
     from .core.identification.transmission import Transmission
     from .core.identification.zeros import Zeros
+    from .core.learning.jax_function import jax_function
+    from .core.learning.torch_function import torch_function
     from .core.model.files.collision_surfaces import surfaces_of
     from .core.model.files.constraint_yaml import load_constraints, load_contacts
     from .core.model.files.screws import from_screws
@@ -176,12 +178,12 @@ __all__ = [
     "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics",
     "inverse_dynamics_derivatives", "inverse_dynamics_directional", "inverse_dynamics_second_derivatives",
     "inverse_dynamics_time_derivatives", "inverse_kinematics",
-    "inverse_operational_space_inertia", "jacobian", "joint_friction",
+    "inverse_operational_space_inertia", "jacobian", "jax_function", "joint_friction",
     "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "link_efforts_directional", "load_actuation",
     "load_constraints", "load_contacts", "load_urdf", "mass_matrix", "motor_reference", "motor_reference_directional",
     "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
     "sample_names", "sample_path", "sampled_pairs", "simulate", "smoothed_path", "spatial_inertias", "specialize",
-    "surfaces_of", "time_optimal", "touched_body", "tracking_gains",
+    "surfaces_of", "time_optimal", "torch_function", "touched_body", "tracking_gains",
 ]
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
@@ -274,6 +276,8 @@ _LATER = {
     "Recording": "core.identification.recorded.recording",
     "Transmission": "core.identification.transmission",
     "Zeros": "core.identification.zeros",
+    "jax_function": "core.learning.jax_function",
+    "torch_function": "core.learning.torch_function",
     "surfaces_of": "core.model.files.collision_surfaces",
     "load_constraints": "core.model.files.constraint_yaml",
     "load_contacts": "core.model.files.constraint_yaml",

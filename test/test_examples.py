@@ -13,7 +13,8 @@ import rbd_ros as rbd
 RESULTS = {"BaseParameters", "Closest", "ContactThresholds", "DriveGains", "Estimate", "Excitation", "ExternalWrench",
            "FloatTest", "Identification", "OptimalMotion", "PoseExcitation", "RbdError", "RbdWarning", "SampledPairs",
            "SingularMassMatrix", "SpecializedModel", "TimedPath", "Zeros"}
-NEEDED = {"CollisionModel": "coal", "sampled_pairs": "coal", "casadi_function": "casadi"}    # optional packages
+NEEDED = {"CollisionModel": "coal", "sampled_pairs": "coal", "casadi_function": "casadi",
+          "jax_function": "jax", "torch_function": "torch"}    # optional packages
 PUBLIC = {name: value for name in rbd.__all__ if callable(value := getattr(rbd, name))}
 
 
