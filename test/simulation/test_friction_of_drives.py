@@ -111,5 +111,8 @@ def test_what_is_not_supported_is_said():
                                  dissipation=0.0)
     with pytest.raises(rbd.RbdError, match="contacts"):
         rbd.Simulator(model, friction=law, contacts=[floor])
+    with pytest.raises(rbd.RbdError, match=r"friction\.damping is 1\.0, but a Simulator has the model's"):
+        rbd.Simulator(model, friction=rbd.Friction(1.0, 1.0))
+    assert rbd.Simulator(model.with_(damping=1.0), friction=rbd.Friction(1.0, 1.0)).time == 0.0
     with pytest.raises(rbd.RbdError, match=r"friction\.load must be"):
         rbd.Simulator(model, friction=rbd.Friction(1.0, 1.0, load=1.0))

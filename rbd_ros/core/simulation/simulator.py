@@ -88,6 +88,9 @@ class Simulator(Checks):
             if contacts or springs is not None:
                 raise RbdError("friction.asymmetry, friction.load: a Simulator with contacts or springs supports "
                                "neither of them, expected 0")
+        if np.any(self._law.damping) and not np.all(self._law.damping == model.damping):
+            raise RbdError(f"friction.damping is {shown(self._law.damping)}, but a Simulator has the model's: expected "
+                           "0, or model.with_(damping=…) with the same")
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
         self._joints = self._bounds.joints(model, self._law)
