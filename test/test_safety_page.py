@@ -65,6 +65,8 @@ INJECTED: dict[str, tuple[str, ...]] = {
     "the first point of a trajectory": (OUTLIERS + "test_the_effort_stays",),
     "the first point is beyond": (EVENTS,),
     "a trajectory needs more": (UNUSABLE,),
+    "a reference of a stream has": (TIME + "test_references_with_rates_that_no_joint_has",),
+    "a trajectory, or a stream that": (TIME + "test_what_is_sent_after_the_deactivation",),
     "a trajectory exceeds": (TIME + "test_a_trajectory_beyond_a_velocity_limit",),
     "a trajectory should have started": (UNUSABLE,),
     "a trajectory leaves": (UNUSABLE,),

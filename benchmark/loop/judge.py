@@ -81,7 +81,7 @@ class Judge:
         controller = self._rig.controller
         if controller.state.received < 0.0:
             return None
-        return controller.reference._at(self._rig.now, controller.state.time_ns)
+        return controller.reference.at(self._rig.now, controller.state.time_ns)
 
     @property
     def _planned(self) -> Array:

@@ -47,7 +47,7 @@ def test_a_defect_that_lasts_is_an_emergency_stop(controller, settings, place):
 
 def test_a_law_that_has_no_numbers_says_why():
     """What is wrong is in the output itself, beside the safe effort; with the next good command it is gone."""
-    model = arm()
+    model = arm().with_(velocity_limit=[1e150, 3.0])
     made = FeedforwardController(model, FeedforwardSettings.from_values({"ramp_in": 0.0}, model))
     made.activate(0.0)
     made.on_reference(0.0, 0, NAMES, Q, [1e149, 0.0])

@@ -1,7 +1,7 @@
 """examples/mit_arm.py drives a simulated arm through package motorbridge, whose serial port is a pseudo terminal.
 
-Behind it: the frames of the adapter, the coding of MIT mode and the registers of Damiao motors, written from their
-protocol; the arm is one of `rbd.Simulator`, and its time the clock of the example.
+Behind it: the frames of the adapter and `support.damiao`; the arm is one of `rbd.Simulator`, and its time the clock of
+the example.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.arm import arm, arm_urdf
+from support.damiao import STEP, DamiaoArm
 
 import rbd_ros as rbd
 
@@ -24,31 +25,17 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import mit_arm
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning"), pytest.mark.closed_loop]
-RANGES = {"4340P": (12.5, 10.0, 28.0), "4310": (12.5, 30.0, 10.0)}    # rad, rad/s, N m
 MODELS = ["4340P", "4310"]
 GAINS = {"kp": [80.0, 40.0], "kd": [8.0, 3.0]}
 REACH = np.array([0.3, -0.4])
 TIMEOUT, MODE = 9, 10    # registers
 
 
-def coded(value, largest, bits):
-    return int(np.clip(round((value + largest) / (2.0 * largest) * (2**bits - 1)), 0, 2**bits - 1))
-
-
-def decoded(number, largest, bits):
-    return number / (2**bits - 1) * 2.0 * largest - largest
-
-
-class Adapter:
-    """The far end of the serial port: two motors on an arm. silent: identifiers that do not answer; false: numbers
-    added to the positions that are told.
-    """
+class Adapter(DamiaoArm):
+    """The far end of the serial port: two motors on an arm."""
 
     def __init__(self, start):
-        self.plant = rbd.Simulator(arm().with_(armature=0.1).with_scaled_masses(1.05), q=start)
-        self.torque, self.silent, self.false, self.enabled = np.zeros(2), set(), np.zeros(2), set()
-        self.registers = {(motor, MODE): (1).to_bytes(4, "little") for motor in (1, 2)}    # MIT
-        self.most = np.zeros(2)
+        super().__init__(rbd.Simulator(arm().with_(armature=0.1).with_scaled_masses(1.05), q=start), MODELS)
         self._here, self._there = pty.openpty()
         for end in (self._here, self._there):
             tty.setraw(end)
@@ -68,41 +55,11 @@ class Adapter:
             waiting += os.read(self._here, 4096) if heard else b""
             while len(waiting) >= 30:
                 assert waiting[:3] == b"\x55\xaa\x1e"
-                self._hear(waiting[13] | waiting[14] << 8, waiting[21:29])
+                for identifier, data in self.hear(waiting[13] | waiting[14] << 8, waiting[21:29]):
+                    os.write(self._here, b"\xaa\x11\x08" + identifier.to_bytes(4, "little") + data + b"\x55")
+                q, v, kp, kd, _ = self.commands
+                assert not kp.any() and not kd.any() and (np.abs(q) < 1e-3).all() and (np.abs(v) < 1e-2).all()
                 waiting = waiting[30:]
-
-    def _hear(self, identifier, data):
-        if identifier == 0x7FF:    # registers
-            motor = data[0] | data[1] << 8
-            if data[2] == 0x55:
-                self.registers[motor, data[3]] = data[4:8]
-            if data[2] in (0x33, 0x55):
-                self._say(motor, data[:4] + self.registers.get((motor, data[3]), (motor).to_bytes(4, "little")))
-                return
-        else:
-            motor = identifier
-            if data[:7] == b"\xff" * 7:
-                (self.enabled.add if data[7] == 0xFC else self.enabled.discard)(motor)
-            elif motor in self.enabled:
-                P, V, T = RANGES[MODELS[motor - 1]]
-                q, v, kp, kd, torque = (
-                    data[0] << 8 | data[1], data[2] << 4 | data[3] >> 4, (data[3] & 15) << 8 | data[4],
-                    data[5] << 4 | data[6] >> 4, (data[6] & 15) << 8 | data[7])
-                assert kp == kd == 0 and abs(decoded(q, P, 16)) < 1e-3 and abs(decoded(v, V, 12)) < 1e-2
-                self.torque[motor - 1] = decoded(torque, T, 12)
-        self._say(motor, self._state(motor))
-
-    def _state(self, motor):
-        P, V, T = RANGES[MODELS[motor - 1]]
-        i = motor - 1
-        q, v, torque = (coded(self.plant.q[i] + self.false[i], P, 16), coded(self.plant.v[i], V, 12),
-                        coded(self.torque[i], T, 12))
-        return bytes([motor | (motor in self.enabled) << 4, q >> 8, q & 255, v >> 4, (v & 15) << 4 | torque >> 8,
-                      torque & 255, 30, 30])
-
-    def _say(self, motor, data):
-        if motor not in self.silent:
-            os.write(self._here, b"\xaa\x11\x08" + (0x10 + motor).to_bytes(4, "little") + data + b"\x55")
 
     # ---- the time of the example
 
@@ -110,9 +67,8 @@ class Adapter:
         return self.plant.time
 
     def wait(self, seconds):
-        for _ in range(max(round(seconds * 1e3), 1)):
-            self.plant.step(self.torque)
-        self.most = np.maximum(self.most, np.abs(self.plant.v))
+        for _ in range(max(round(seconds / STEP), 1)):
+            self.step()
         self.happens(self.plant.time)
 
     def happens(self, t):

@@ -247,8 +247,8 @@ def test_no_input_of_a_cycle_raises_or_makes_torque_beyond_the_limits(node):
         more = {"motors": picked((Q + 0.01, V))} if node == "elastic" or rng.random() < 0.1 else {}
         if rng.random() < 0.2:
             more["external_wrenches"] = picked({model.body_names[-1]: picked(np.ones(6))})
-        command = made.update(t if rng.random() < 0.95 else times[int(rng.integers(len(times)))], picked(Q), picked(V),
-                              picked(V), **more)
+        command = made.update(t if rng.random() < 0.95 else times[int(rng.integers(len(times)))],
+                              picked(Q + 1e-6 * rng.random(2)), picked(V), picked(V), **more)
         seen |= {command.mode, command.valid}
         assert command.effort.shape == (2,) and (np.abs(command.effort) <= model.effort_limit).all(), command
         assert "Traceback" not in command.reason, command.reason
@@ -492,3 +492,217 @@ def test_motions_and_models_that_are_none_are_named():
         controller.follow(motion)
     with pytest.raises(rbd.RbdError, match="start is 1e\\+10 s"):
         controller.follow([], start=1e10)
+
+
+# ---- faults of the program around it
+
+
+def closest(rig, seconds):
+    """Largest distance of the arm from the reference during this time."""
+    far = 0.0
+    for _ in range(round(seconds * 1e3)):
+        rig.go(1e-3)
+        if rig.controller.reference is not None:
+            far = max(far, float(np.abs(rig.controller.reference.q - rig.arm.q).max()))
+    return far
+
+
+@plants
+@pytest.mark.parametrize("begins", ["at the arm", "at the reference"])
+def test_a_fast_motion_that_begins_where_the_arm_or_its_reference_is_arrives(plant, begins):
+    """Weight that the model does not know holds the arm off its reference: from there the torque fades to the motion,
+    and the arm comes later than that. It was dropped on the way, by `tracking_tolerance`.
+    """
+    rig = Rig(plant, gains=GAINS)
+    rig.go(0.01)
+    assert rig.controller.reference is None
+    rig.controller.follow([])
+    rig.go(1.5)
+    start = rig.arm.q.copy() if begins == "at the arm" else rig.controller.reference.q
+    rig.fastest, rig.goal = 0.0, start - 0.5
+    rig.controller.follow(rbd.SplineMotion(np.repeat([start, rig.goal], 6, axis=0), 0.9))
+    late = closest(rig, 2.0)
+    assert not [each for each in rig.controller.notices() if "dropped" in each]
+    assert rig.command.mode == "running" and rig.off < 0.03 and rig.fastest < 3.0
+    assert late < (0.15 if begins == "at the arm" else 0.03), late
+    np.testing.assert_allclose(rig.controller.reference.q, rig.goal, rtol=0.0, atol=1e-9)
+
+
+def test_a_stream_that_begins_elsewhere_is_not_followed_through_its_fade():
+    rig = Rig("simulator", gains=GAINS).go(0.7)
+    rig.controller.follow([])
+    rig.go(1.0)
+    place, zero, rig.fastest = rig.arm.q.copy(), np.zeros(7), 0.0
+    for _ in range(1000):
+        rig.controller.follow(rbd.Reference(place + 0.6, zero, zero))
+        rig.go(1e-3)
+    assert rig.fastest < 0.2 and np.abs(rig.arm.q - place).max() < 0.05
+    assert "tracking_tolerance" in rig.command.reason and rig.controller.report()["not_following"] > 400
+
+
+@pytest.mark.parametrize(("row", "size", "said"), [
+    (1, 50.0, r"reference: velocity 50 of joint '.*' is more than .* 2 times its velocity limit"),
+    (2, 1000.0, r"reference: acceleration 1e\+03 of joint '.*' is more than .* reached within 0.01 s"),
+    (1, 1e300, "velocity"), (2, -1e300, "acceleration")])
+def test_a_reference_with_rates_that_no_joint_has_is_refused_and_not_felt(row, size, said):
+    rig = Rig("simulator", gains=GAINS).go(0.7)
+    rig.controller.follow([])
+    rig.go(1.0)
+    place, rig.fastest, efforts = rig.arm.q.copy(), 0.0, []
+    for k in range(400):
+        sample = [rig.controller.reference.q, np.zeros(7), np.zeros(7)]
+        if k == 100:
+            sample[row] = sample[row] + size
+            with pytest.raises(rbd.RbdError, match=said):
+                rig.controller.follow(rbd.Reference(*sample))
+        elif k < 100:
+            rig.controller.follow(rbd.Reference(*sample))
+        rig.go(1e-3)
+        efforts.append(rig.command.effort)
+    assert np.abs(np.diff(efforts, axis=0)).max() < 0.5 and rig.fastest < 0.02
+    assert np.abs(rig.arm.q - place).max() < 0.005
+
+
+def test_points_with_accelerations_that_no_joint_has_are_refused():
+    made = rbd.TorqueController(arm(), gains={"kp": 20.0, "kd": 1.0})
+    made.update(0.0, Q, 0.0 * Q)
+    with pytest.raises(rbd.RbdError, match=r"trajectory: acceleration -700 of joint 'elbow' is more than 600"):
+        made.follow([(1.0, Q, 0.0 * Q, [0.0, -700.0])])
+    made.follow([(1.0, Q, 0.0 * Q, [0.0, -50.0])])
+
+
+@plants
+@pytest.mark.parametrize("stamps", ["its own", "new"])
+def test_a_driver_that_repeats_itself_is_no_arm_at_rest(plant, stamps):
+    """The torque is that without states. It was that of an arm at rest, for ever, which braked nothing: 4 rad/s."""
+    rig = Rig(plant, gains=GAINS).go(0.7).move().go(0.7)
+    q, v, t = rig.arm.q.copy(), rig.arm.v.copy(), rig.t
+    rig.command = rig.controller.update(t, q, v)
+    assert np.abs(v).max() > 0.3 and rig.command.valid
+    rig.fastest, modes = 0.0, []
+    for k in range(1, 1001):
+        rig.arm.step(rig.command.effort)
+        rig.command = rig.controller.update(t if stamps == "its own" else t + 1e-3 * k, q, v)
+        modes.append(rig.command.mode)
+    late = modes.index("stale")
+    assert late <= 150 and set(modes[late:]) == {"stale"} and not rig.command.valid
+    assert "was given before" in rig.command.reason if stamps == "its own" else (
+        "driver repeats positions, which stay equal to the bit though joint" in rig.command.reason)
+    rig.t = t + 1.0
+    rig.go(3.0)    # it measures again
+    assert rig.command.valid and rig.command.mode == "waiting" and np.abs(rig.arm.v).max() < 0.05
+
+
+def test_an_arm_at_rest_with_coarse_positions_and_noisy_velocities_is_no_such_driver():
+    made, rng = rbd.TorqueController(arm(), gains={"kp": 20.0, "kd": 1.0}), np.random.default_rng(4)
+    for k in range(5000):
+        assert made.update(1e-3 * k, Q, rng.normal(scale=0.04, size=2)).valid
+    slow = 0.04 * np.ones(2)    # below what counts as motion
+    for k in range(5000, 8000):
+        assert made.update(1e-3 * k, Q, slow).valid
+
+
+def test_without_a_state_time_goes_on_though_the_program_gives_the_same():
+    made = rbd.TorqueController(arm(), feedforward="gravity")
+    for k in range(10):
+        made.update(1e-3 * k, Q, 0.0 * Q)
+    for _ in range(60):
+        lost = made.update(9e-3)
+    assert lost.mode == "stale" and "no valid joint state" in lost.reason
+    for _ in range(60):
+        made.update(10e-3, Q, 0.0 * Q)
+    assert made.report()["rejected_repeated"] == 59
+
+
+@pytest.fixture
+def worn():
+    """An iiwa with friction that is as heavy as its model and a tenth."""
+    model = rbd.sample("iiwa").with_(armature=0.3)
+    return model, model.with_scaled_masses(1.1).with_(friction=np.full(7, 0.3), damping=np.full(7, 0.2))
+
+
+@pytest.mark.parametrize(("node", "gains", "moves"), [
+    ("feedforward", {"kp": 400.0, "kd": 40.0}, False), ("flatness", {"kp": 400.0, "kd": 40.0}, False),
+    ("feedforward", {"kp": 400.0, "kd": 40.0}, True), ("cartesian", {}, False)])
+def test_the_torque_that_is_left_behind_carries_the_arm(worn, node, gains, moves):
+    """Not that of the model, by which it sank from the end on: 0.8 rad within a second."""
+    model, plant = worn
+    made, robot = rbd.TorqueController(model, node, **({"gains": gains} if gains else {})), rbd.Simulator(
+        plant, q=np.full(7, 0.3))
+    command = made.update(robot.time, robot.q, robot.v)
+
+    def go(seconds):
+        nonlocal command
+        for _ in range(round(seconds * 1e3)):
+            robot.step(command.effort)
+            command = made.update(robot.time, robot.q, robot.v)
+
+    if node != "cartesian":
+        made.follow([])
+    go(3.0)
+    if moves:
+        made.follow([(1.5, robot.q - 0.4, np.zeros(7), np.zeros(7))])
+        go(0.7)
+    made.finish()
+    begin, place = robot.time, robot.q.copy()
+    while command.mode != "inactive":
+        go(1e-3)
+    assert robot.time - begin < (1.0 if moves else 0.6)
+    if not moves:
+        assert np.abs(robot.q - place).max() < 0.01    # also on the way
+    place = robot.q.copy()
+    for _ in range(1000):
+        robot.step(command.effort)
+    assert np.abs(robot.q - place).max() < (0.05 if moves else 0.01)
+    assert np.abs(command.effort - rbd.gravity_effort(model, robot.q)).max() > 1.0
+
+
+@pytest.mark.parametrize("node", ["feedforward", "flatness"])
+def test_nothing_new_is_followed_after_finish(node):
+    rig = Rig("simulator", node, gains=GAINS).go(0.7)
+    rig.controller.follow([])
+    rig.go(1.0)
+    place, zero, rig.fastest = rig.arm.q.copy(), np.zeros(7), 0.0
+    rig.controller.finish()
+    for motion in ([(0.8, place - 0.4, zero, zero)], rbd.Reference(place, zero, zero),
+                   rbd.SplineMotion(np.repeat([place, place - 0.4], 6, axis=0), 1.5)):
+        with pytest.raises(rbd.RbdError, match=r"from the deactivation on"):
+            rig.controller.follow(motion)
+    rig.controller.follow([])    # stop, and stay
+    rig.go(1.5)
+    assert rig.command.mode == "inactive" and rig.fastest < 0.05 and np.abs(rig.arm.q - place).max() < 0.01
+    rig.controller.reset()
+    rig.go(0.6)
+    rig.controller.follow([(2.0, rig.arm.q - 0.3, zero, zero)])
+
+
+def test_a_stream_goes_on_while_the_torque_fades_at_the_end():
+    """An arm in motion runs out with it; it does not begin anew."""
+    rig = Rig("simulator", gains=GAINS).go(0.7)
+    place, zero, taken = rig.arm.q.copy(), np.zeros(7), 0
+    for k in range(2000):
+        t = 1e-3 * k
+        if k == 1000:
+            rig.controller.finish()
+        try:
+            rig.controller.follow(rbd.Reference(place - 0.1 * (1.0 - np.cos(t)), zero - 0.1 * np.sin(t),
+                                                zero - 0.1 * np.cos(t)))
+            taken += k >= 1000
+        except rbd.RbdError:
+            assert k > 1400
+        rig.go(1e-3)
+    assert 500 <= taken <= 800 and rig.command.mode == "inactive" and rig.fastest < 0.5
+
+
+def test_damping_that_is_too_high_is_noticed_after_some_states():
+    """Without `state_rate` it was after 64 of them, at 50 Hz more than a second."""
+    made = rbd.TorqueController(arm(), gains={"kd": 500.0})
+    noticed = []
+    for k in range(100):
+        made.update(0.02 * k, Q, 0.0 * Q)
+        noticed += [(k, each) for each in made.notices()]
+    (count, text), = noticed
+    assert count == 8 and "'gains.kd' is too high for 50 Hz" in text
+    made.set(gains={"kd": 400.0})
+    made.update(2.0, Q, 0.0 * Q)
+    assert "shoulder: 400" in made.notices()[0]

@@ -131,7 +131,7 @@ def test_what_is_unusual_goes_the_ordinary_way(event, mode):
         both.on_trajectory(motion.now, round((motion.now + 0.01) * 1e9), motion.names, [Point(0.1, np.zeros(7))])
     elif event.startswith(("saturated", "weak")):
         zero = np.zeros(7)
-        far = {"saturated": (40.0, 1.0), "saturated motors": (0.0, 1e6), "weak spring": (400.0, 1.0)}[event]
+        far = {"saturated": (40.0, 1.0), "saturated motors": (0.0, 1e6), "weak spring": (250.0, 1.0)}[event]
         assert both.on_reference(motion.now, 0, motion.names, zero, zero, zero + far[0], zero, zero + far[1])
     elif event == "no snap":
         motion.stream(rows=3)

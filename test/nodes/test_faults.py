@@ -224,6 +224,8 @@ def test_emergency_stop_while_inactive(robot):
 def test_deactivation(robot):
     """Ramps to the safe effort, leaves it behind, and is then silent."""
     long_enough(robot, "ramp_out")
+    assert robot.set_parameter("safe_output.hold_position", 0.0).successful    # else near it to what held the robot
+    robot.follow()
     robot.efforts.clear()
     robot.diagnostics.clear()
     assert robot.change(Transition.TRANSITION_DEACTIVATE)
@@ -241,6 +243,7 @@ def test_deactivation(robot):
                      lambda: robot.send_reference(NAMES, REFERENCE))
     assert not robot.efforts
     assert robot.change(Transition.TRANSITION_ACTIVATE)
+    assert robot.set_parameter("safe_output.hold_position", 0.1).successful
 
 
 def test_impossible_transitions(robot):
@@ -291,6 +294,7 @@ def test_gravity_compensated_twice_or_not_at_all(robot, factor, words):
 
 def test_interrupt(robot):
     """The last test: SIGINT ramps out, publishes the safe effort last, and the process ends with exit code 0."""
+    assert robot.set_parameter("safe_output.hold_position", 0.0).successful
     robot.efforts.clear()
     robot.process.process.send_signal(signal.SIGINT)
     robot.spin_until(lambda: robot.process.process.poll() is not None, "end of the process")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration, Time
 from harness import RELIABLE, NodeProcess, Peer
+from lifecycle_msgs.msg import Transition
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from test_faults import KP, NAMES, PARAMETERS, REFERENCE, Q, Robot
@@ -110,6 +111,24 @@ def test_trajectories_that_cannot_be_followed(robot, what):
     counted(robot, "rejected_bad_trajectory", lambda: robot.trajectories.publish(make(robot)), "rejections")
     robot.spin_until(lambda: words in robot.process.output()[before:], f"log with {words}",
                      lambda: robot.trajectories.publish(make(robot)))
+
+
+@pytest.mark.parametrize(("row", "words"), [("v", "velocity -50"), ("a", "acceleration 1e+04")])
+def test_references_with_rates_that_no_joint_has(robot, row, words):
+    before, size = len(robot.process.output()), {"v": -50.0, "a": 1e4}[row]
+    counted(robot, "rejected_implausible", lambda: robot.send_reference(NAMES, REFERENCE, **{
+        "v": [0.0, 0.0], row: [0.0, size]}), "rejections")
+    assert words in robot.process.output()[before:]
+
+
+def test_what_is_sent_after_the_deactivation(robot):
+    """On the way out, and when that is over."""
+    assert robot.change(Transition.TRANSITION_DEACTIVATE)
+    before = len(robot.process.output())
+    robot.spin_until(lambda: "no trajectory is accepted from the deactivation on" in robot.process.output()[before:],
+                     "refusal", lambda: robot.trajectories.publish(trajectory((0.5, REFERENCE))))
+    assert robot.change(Transition.TRANSITION_ACTIVATE)
+    robot.follow()
 
 
 def test_a_trajectory_that_is_not_finite(robot):

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 S = 1_000_000_000
 ROWS = ("velocity", "acceleration", "jerk", "snap")
 EVENTS = {"outlier": 6, "gap": 4, "long_gap": 3, "back": 1, "ahead": 1, "no_time": 2, "malformed": 5, "bare": 3,
-          "stream": 6, "trajectory": 6, "halt": 2, "wrenches": 3, "parameters": 8, "stop": 2, "finish": 2, "refused": 2}
+          "stream": 6, "trajectory": 6, "halt": 2, "wrenches": 3, "parameters": 8, "stop": 2, "finish": 2, "refused": 2,
+          "again": 3}
 ODDS = np.cumsum(list(EVENTS.values())) / sum(EVENTS.values())
 CARTESIAN = (
     ("ramp_in", (0.0, 0.02, 0.1)), ("state_timeout", (0.03, 0.05)), ("safe_output.damping", (0.0, 5.0)),
@@ -93,12 +94,17 @@ class Walk:
     # ---- a cycle
 
     def advance(self, step, back=0.0):
-        before = self.t
+        before = self.before = self.t
         self.t = before + step - back
         if self.t <= before:
             self.shift += before - self.t
         else:
             self.step_size = min(self.t - before, self.node.controller.settings.safety.state_timeout)
+        self.now = self.node.now = max(self.now, self.t + self.shift)
+
+    def pass_a_cycle(self):
+        """Of a time that does not say how much has passed."""
+        self.shift += self.step_size
         self.now = self.node.now = max(self.now, self.t + self.shift)
 
     def cycle(self, back=0.0):
@@ -116,6 +122,8 @@ class Walk:
             self.node.activate()
             self.active = True
         if self.now < self.silent_until:
+            if self.t == self.before:
+                self.pass_a_cycle()
             self.judge(self.face.update(self.t), watched=True)
             return
         q, v = self.motion.measured(self.now if self.still_at is None else self.still_at)
@@ -128,7 +136,13 @@ class Walk:
         self.answer(q, v, tau)
 
     def answer(self, q, v, tau=None):
-        stamp, more = round(self.t * 1e9) or 1, {}
+        stamp, more, state = round(self.t * 1e9) or 1, {}, self.node.controller.state
+        if self.t == self.before and stamp == state.stamp_ns and np.array_equal(q, state.q):
+            self.seen["repeated"] += 1
+            self.pass_a_cycle()
+            self.node.controller.rejections.add(Rejected("repeated", ""))
+            self.judge(self.face.update(self.t, q, v, tau), True)
+            return
         if self.motors:
             second = np.full(len(self.motors) - len(q), 300.0)
             motors = np.concatenate([q + 0.002, second]), np.concatenate([0.0 * q, 0.0 * second])
@@ -217,6 +231,12 @@ class Walk:
         self.node.controller.rejections.add(Rejected("non_finite", ""))
         self.judge(self.face.update([math.nan, math.inf, None, "now"][int(self.rng.integers(4))], np.zeros(7)), True)
 
+    def _on_again(self):
+        """The last measurement is given again, as it is."""
+        self.before, state = self.t, self.node.controller.state
+        if state.stamp_ns == (round(self.t * 1e9) or 1):
+            self.answer(state.q.copy(), state.v.copy())
+
     def _on_malformed(self):
         q, v = self.motion.measured(self.now)
         kind = int(self.rng.integers(4))
@@ -249,6 +269,8 @@ class Walk:
             return
         rows = self.motion(self.now)
         rows = rows[:int(self.rng.choice([3, 5]))]
+        if self.rng.random() < 0.02:
+            rows = [rows[0], *(1e6 * row for row in rows[1:])]
         q, *rates = rows
         message = JointReference(name=self.names, position=q.tolist(), **{
             name: row.tolist() for name, row in zip(ROWS, rates, strict=False)})
@@ -330,11 +352,16 @@ class Walk:
         with pytest.raises(rbd.RbdError):
             self.face.set(feedfoward="none")
 
+    def _late_cycle(self):
+        if self.rng.random() < 0.05:
+            (self._on_trajectory if self.rng.random() < 0.7 else self._on_stream)()
+        self.cycle()
+
     def _on_finish(self):
         """The node runs down with the states of these cycles; then both begin anew."""
         self.still_at = self.now if self.rng.random() < 0.8 else None
         self.face.finish()
-        self.node.end(self.cycle)
+        self.node.end(self._late_cycle)
         self.still_at = None
         (final, _), = self.node.published or [(None, False)]
         self.node.published = []
@@ -344,6 +371,7 @@ class Walk:
         if final is not None:
             assert alike(command.effort, final.effort) and alike(command.motor_effort, final.motor_effort)
             assert alike(self.face.update(self.t).effort, final.effort)
+            self.pass_a_cycle()
         self.seen["inactive"] += 1
         self.advance(1e-3)
         self.node.reset()
@@ -357,4 +385,4 @@ def test_a_random_walk_gives_the_same_to_the_bit(name, tmp_path, monkeypatch):
     for seed in range(2 if name == "elastic" else 3):    # its cycles take five times as long
         seen += Walk(name, seed, tmp_path, monkeypatch).run(2000).seen
     assert {"running", "ramp_in", "waiting", "stale", "stopped", "ramp_out", "inactive", "valid", "silent", "watchdog",
-            "taken", "refused input", *EVENTS} <= set(seen) | {"wrenches" if name == "cartesian" else ""}
+            "taken", "refused input", "repeated", *EVENTS} <= set(seen) | {"wrenches" if name == "cartesian" else ""}

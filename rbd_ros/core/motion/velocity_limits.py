@@ -1,9 +1,9 @@
-"""Validation of trajectories against the velocity limits V of the robot description.
+"""Validation of trajectories and streamed references against the velocity limits V of the robot description.
 
 Joints whose limit is 0 or missing have one of 10 rad/s or 2 m/s. For the first point, due t after the start, from the
 present reference or (as planners begin there) from the measured position: |Δq| ≤ V t + START. The part beyond V t is a
 jump, of START at most; less than NOTHING is rounding. Between points and at them:
-|Δq| ≤ FASTER V Δt + ROUNDING, |v| ≤ FASTER V.
+|Δq| ≤ FASTER V Δt + ROUNDING, |v| ≤ FASTER V, |a| ≤ FASTER V/EAGER.
 """
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .trajectory import Waypoint, Waypoints, segment
 Array = NDArray[np.float64]
 START = 0.02       # rad or m: twice MoveIt's allowed_start_tolerance
 FASTER = 2.0       # tolerance for rounding planners and conservative descriptions
+EAGER = 0.01       # s: no motor brings a joint from rest to its fastest in less
 ROUNDING = 1e-3    # rad or m
 NOTHING = 1e-6     # rad or m: smaller steps count as rounding by planners and messages
 SWING, SWING_A = 1.875, 0.1    # bounds of the slopes of the Hermite polynomials of position and acceleration
@@ -60,11 +61,21 @@ def check_speeds(model: RobotModel, points: Waypoints) -> None:
         i, j = np.unravel_index(int(np.argmax(over)), over.shape)
         raise RbdError(f"trajectory: joint '{model.joint_names[j]}' would have to move by {moved[i, j]:.3g} within "
                        f"{time[i, 0]:.3g} s, at most {FASTER:g} times its velocity limit, {fastest[j] / FASTER:.3g}")
-    v = points.v
-    if not (np.abs(v) <= fastest).all():
-        i, j = np.unravel_index(int(np.argmax(np.abs(v) - fastest)), v.shape)
-        raise RbdError(f"trajectory: velocity {v[i, j]:.3g} of joint '{model.joint_names[j]}' is more than {FASTER:g} "
-                       f"times its limit, {fastest[j] / FASTER:.3g} (rad/s or m/s)")
+    check_rates(model, "trajectory", points.v, points.a, fastest / FASTER)
+
+
+def check_rates(model: RobotModel, what: str, v: Array, a: Array, limit: Array) -> None:
+    """Raise `RbdError`, naming joint, value and limit, for velocities or accelerations (…, nv) that no motion within
+    the velocity limits (nv,) has.
+    """
+    for name, values, most, unit in (("velocity", v, FASTER * limit, "s"), ("acceleration", a, FASTER / EAGER * limit,
+                                                                            "s²")):
+        over = np.abs(values) - most
+        if over.size and not over.max() <= 0.0:
+            *_, j = place = np.unravel_index(int(np.argmax(over)), over.shape)
+            raise RbdError(f"{what}: {name} {values[place]:.3g} of joint '{model.joint_names[j]}' is more than "
+                           f"{most[j]:.3g} (rad/{unit} or m/{unit}): {FASTER:g} times its velocity limit"
+                           f"{f', reached within {EAGER:g} s' if unit == 's²' else ''}")
 
 
 def above_limits(model: RobotModel, points: Waypoints) -> str:

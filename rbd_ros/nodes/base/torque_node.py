@@ -15,7 +15,6 @@ Topics (relative names):
 """
 from __future__ import annotations
 
-import math
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -28,7 +27,6 @@ from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.torque_controller import Controller
 from ...runtime.control.torque_settings import TorqueSettings
-from ...runtime.damping_gains import high_damping
 from ...runtime.inputs.joint_state_bytes import Fields
 from ...runtime.inputs.rejections import Rejected, Verdict
 from ...runtime.parameters import Parameter, Table
@@ -70,7 +68,6 @@ class TorqueNode(ModelNode, ABC):
         self._handover: Handover | None = None
         self._stops = EmergencyStop(self)
         self._reminder = TorqueReminder(self.get_logger().warning)
-        self._judged: TorqueSettings | None = None    # settings whose gains were compared with the rate
 
     # ---- for subclasses
 
@@ -156,13 +153,8 @@ class TorqueNode(ModelNode, ABC):
         return "; ".join(filter(None, (missing, self.controller.loop.problem if self.active else "", rival)))
 
     def _judge_gains(self) -> None:
-        """Warn, once per settings, of gains that are too high for the rate, as soon as that is known."""
-        settings, period = self.controller.settings, self.controller.loop.period
-        if settings is self._judged or not math.isfinite(period):
-            return
-        self._judged = settings
-        gains = settings.damping_gains()
-        if gains is not None and (problem := high_damping(gains, 1.0 / period)):
+        """Warn of gains that are too high for the rate."""
+        if problem := self.controller.judge_gains():
             self.get_logger().warning(problem)
 
     def _missing_state(self) -> str:

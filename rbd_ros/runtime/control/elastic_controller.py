@@ -164,7 +164,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         reference = self.desired(now, laws)
         if reference is None:
             return NOTHING
-        if problem := self.astray(laws, reference):
+        if problem := self.astray(now, laws, reference):
             return self.lost(laws, problem)
         if laws.settings.law.mode != "feed_forward" and not self.motor_state.fresh(now):
             return self._refuse("motor_state_missing", "no fresh motor state", newest)

@@ -262,7 +262,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         if (reference is None and law.needs_reference) or (law.only_feedback and self.loop.share <= 0.0):
             laws.use(self.state.received, None)
             return NOTHING
-        if reference is not None and (problem := self.astray(laws, reference)):
+        if reference is not None and (problem := self.astray(now, laws, reference)):
             return self.lost(laws, problem)
         if law.lqr and (problem := self._too_slow_for(laws)):
             laws.use(self.state.received, None)

@@ -159,7 +159,7 @@ class FlatnessController(FollowingController[W], Generic[W]):
         if reference is None:
             laws.use(self.state.received, None)
             return NOTHING
-        if problem := self.astray(laws, reference):
+        if problem := self.astray(now, laws, reference):
             return self.lost(laws, problem)
         wrenches = self.fresh_wrenches(now)
         laws.use(self.state.received, (reference, wrenches))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_between
-from ...core.motion.velocity_limits import velocity_limits
+from ...core.motion.velocity_limits import FASTER, velocity_limits
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoints
 from ..inputs.joint_map import Turns
 from ..inputs.references import Offer, ReferenceInput
@@ -29,6 +29,7 @@ LEAST_TOLERANCE = 0.1    # rad or m
 TRIES = 10               # attempts to check a trajectory while other threads change its start
 NO_LOCK = nullcontext()
 BRAKING = 0.3            # s
+LEAVING = "is accepted from the deactivation on: the torque ramps to the safe effort"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ class FollowingController(Controller[F], Generic[F]):
         rejections = Rejections()
         self.reference = ReferenceInput(model, rejections, settings.reference_timeout, self.interpolation)
         super().__init__(model, settings, rejections)
-        self._turns = Turns(model)
+        self._turns, self._fastest = Turns(model), velocity_limits(model)
         self._not_following = 0    # cycles
         self.wrenches = WrenchInput(model, rejections, settings.wrenches)
         self._beginning: FollowingLaws | None = None    # laws at the start of the stream; None after a trajectory
@@ -165,12 +166,19 @@ class FollowingController(Controller[F], Generic[F]):
                      snap: ArrayLike = ()) -> Verdict:
         """Take a sample of a stream of references. A new stream may start at another position."""
         before = None if self.reference.streams(now) else self.reference.without_later()
+        if before is not None and self.safety.leaving:    # a stream that is followed goes on, in the ramp
+            return self.rejections.add(Rejected("bad_trajectory", f"no reference {LEAVING}"))
         accepted = self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
         if accepted and before is not None:
             fade = self.safety.laws
             self._fade_from(before, self._beginning in (fade.new, fade.newest))
             self._beginning = fade.newest
         return accepted
+
+    def followed(self, now: float) -> Reference | None:
+        """The newest reference at the last state, from which a trajectory begins; None without one."""
+        reference = self.reference.at(now, self.reference_ns)
+        return None if reference is None else self.turned(reference)
 
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
         """Fade from the reference followed before to the new one. A stream that pauses during its fade-in continues
@@ -198,12 +206,31 @@ class FollowingController(Controller[F], Generic[F]):
         """The reference with continuous joints within half a turn of the last state."""
         return reference._replace(q=self._turns.nearest(reference.q, self.state.q)) if self._turns.any else reference
 
-    def astray(self, laws: F, reference: Reference) -> str:
+    def lagging(self, now: float, laws: F, reference: Reference) -> Array:
+        """Way (nv,) from the reference of these laws to that of a mixed torque: during a fade, feedback leads to a mean
+        of both references. At most what the velocity limits allow since the fade began: a robot that was elsewhere then
+        does not follow.
+        """
+        fade = self.safety.laws
+        other = fade.old if laws is fade.new else fade.new
+        if fade.old is None or other is None or other.reference is laws.reference:
+            return self._zero
+        before = self.desired(now, other)    # type: ignore[arg-type]
+        if before is None:
+            return self._zero
+        reach = FASTER * self._fastest * fade.share * self.settings.safety.ramp_in
+        share = 1.0 - fade.share if laws is fade.new else fade.share
+        return np.clip(share * self.model.difference(reference.q, before.q), -reach, reach)
+
+    def astray(self, now: float, laws: F, reference: Reference) -> str:
         """Joint whose tracking error exceeds `tracking_tolerance`, "" if none."""
         if self.safety.mode not in ("waiting", "ramp_in", "running"):    # no tracking needed in ramp_out
             return ""
         ramp = max(self.safety.modes.weight, 0.2) if self.safety.mode == "ramp_in" else 1.0    # as feedback acts
-        distance, tolerance = np.abs(self.model.difference(self.state.q, reference.q)), laws.tolerance / ramp
+        error = self.model.difference(self.state.q, reference.q)
+        if self.safety.laws.fading:
+            error = error + self.lagging(now, laws, reference)
+        distance, tolerance = np.abs(error), laws.tolerance / ramp
         over = np.flatnonzero(distance > tolerance)
         if not over.size:
             return ""
@@ -253,6 +280,8 @@ class FollowingController(Controller[F], Generic[F]):
                 "bad_trajectory", f"what it starts from changed {TRIES} times while it was checked: send it again"))
 
     def _refuses_trajectory(self, stamp_ns: int, empty: bool) -> Rejected | None:
+        if self.safety.leaving and not empty:
+            return Rejected("bad_trajectory", f"no trajectory {LEAVING}")
         if self.safety.latched:
             return Rejected("bad_trajectory", "no trajectory is accepted during an emergency stop: call ~/reset first")
         if stamp_ns and self.state.unstamped:

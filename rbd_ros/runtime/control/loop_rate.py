@@ -18,7 +18,7 @@ from ...core.steady.stream_times import (
 )
 from ..live_numbers import LiveNumbers, Number
 
-LEARNING = LEARNT
+LEARNING, LIKELY = LEARNT, 8    # steps
 
 
 class Transit(LiveNumbers):
@@ -44,8 +44,9 @@ class LoopRate(LiveNumbers):
     `slow` began; step, age: means (s); last: steady time (s) of the last answered state.
     """
 
-    rate, period, share, since, step, age, last, _fraction, _oldest, _slow = (Number(LOOP, name) for name in (
-        "rate", "period", "share", "since", "step", "age", "now", "fraction", "oldest", "slow"))
+    rate, period, share, since, step, age, last, _fraction, _oldest, _slow, _steps, _sum = (
+        Number(LOOP, name) for name in ("rate", "period", "share", "since", "step", "age", "now", "fraction", "oldest",
+                                        "slow", "count", "sum"))
 
     def __init__(self, rate: float, max_age: float, fraction: float) -> None:
         super().__init__(LOOP, judge_entry)
@@ -57,6 +58,11 @@ class LoopRate(LiveNumbers):
     @property
     def slow(self) -> bool:
         return self._slow > 0.0
+
+    @property
+    def likely_period(self) -> float:
+        """The period; before it is known the mean of the steps so far, from `LIKELY` steps on."""
+        return self._sum / self._steps if self.period == math.inf and self._steps >= LIKELY else self.period
 
     def allow(self, max_age: float, fraction: float) -> None:
         """Change the limits."""

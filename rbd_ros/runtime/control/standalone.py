@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.actuation.motor_reference import MotorReference
 from ...core.errors import RbdError, shown, unknown_name, warn
 from ...core.lie import so3
-from ...core.lie.se3 import checked_pose
+from ...core.lie.se3 import checked_pose, from_rotation
 from ...core.model.robot_model import RobotModel
 from ...core.model.scalars import at_least, positive
 from ...core.model.state import not_a_model
 from ...core.motion.trajectory import Reference
-from ..damping_gains import high_damping
 from ..inputs.pose_points import PosePoint
 from ..inputs.rejections import Rejected, Verdict
 from ..inputs.trajectory_points import MOST_POINTS, Point
@@ -114,12 +113,12 @@ class TorqueController:
         settings = self._settings(self._values)
         self._logic = _logic(node, self._described, settings)
         self._logic.warm_up()
+        self._logic.state.note_repeats()
         if settings.unlimited:
             warn(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot description nor "
                  "'effort_limits.maximum' has one")
         self._names = list(self._described.joint_names)
         self._notices: deque[str] = deque(maxlen=MOST_NOTICES)
-        self._judged: TorqueSettings | None = None    # settings whose gains were compared with the rate
         self._active = False
         self._end: float | None = None                # time of the end at the latest, from `finish` on
         self._t: float | None = None                  # last time given, s
@@ -139,7 +138,8 @@ class TorqueController:
         activates.
 
         Times of a clock that was set back count as states of another clock: refused for `state_timeout`, then a
-        restart. If t is no number, the state is refused, and the time of a cycle passes.
+        restart. If t is no number, or the last measurement is given again with its time, the state is refused, and the
+        time of a cycle passes.
 
         motors: positions and velocities (nm,) of elastic joints, in the order of `Actuation.motor_names`.
         external_wrenches: of the world on the robot, `{body: (6,)}` in the frame of the link, moment first; they hold
@@ -154,7 +154,7 @@ class TorqueController:
     def _updated(self, t: float, q: ArrayLike | None, v: ArrayLike | None, tau: ArrayLike | None, motors: Any,
                  external_wrenches: Any) -> TorqueCommand:
         logic, before = self._logic, self._now
-        problem, now = self._advance(t), self._now
+        problem, now = self._advance(t, q), self._now
         if self._t is None:
             return self._repeated(problem)
         if not self._active:
@@ -178,8 +178,10 @@ class TorqueController:
             return self._repeated(verdict.text)
         return self._said(command, False, "; ".join(filter(None, (verdict.text, command.problem))))
 
-    def _advance(self, t: float) -> str:
-        """Advance the present time, which never decreases, to that of t; returns what is wrong with t."""
+    def _advance(self, t: float, q: Any) -> str:
+        """Advance the present time, which never decreases, to that of t; returns what is wrong with t. A cycle passes
+        where t does not say how much: no number, or again that of the last measurement q.
+        """
         try:
             seconds = float(t)
         except (TypeError, ValueError, OverflowError):
@@ -188,13 +190,20 @@ class TorqueController:
             self._offset, self._now = self._offset + self._step, self._now + self._step
             return self._logic.rejections.add(Rejected(
                 "non_finite", f"time t is {shown(t)}, expected a number of seconds")).text
-        if self._t is not None and seconds > self._t:
+        again = seconds == self._t and (q is None or (self._stamp_ns == self._logic.state.stamp_ns
+                                                      and _same(q, self._logic.state.q)))
+        if again:
+            self._offset += self._step
+        elif self._t is not None and seconds > self._t:
             self._step = min(seconds - self._t, self._logic.settings.safety.state_timeout)
         elif self._t is not None:
             self._offset += self._t - seconds
         self._now = seconds if self._t is None else max(seconds + self._offset, self._now)
         self._t, self._stamp_ns = seconds, round(seconds * 1e9) or 1    # 0: no stamp
-        return ""
+        if not again or q is None:
+            return ""
+        return self._logic.rejections.add(Rejected("repeated", f"the measurement of {seconds:.9g} s was given before: "
+                                          "call update(t), with the present time, while there is no new one")).text
 
     def _answer(self, q: ArrayLike, v: ArrayLike | None, tau: ArrayLike | None) -> Command | Verdict:
         logic = self._logic
@@ -229,10 +238,8 @@ class TorqueController:
         logic = self._logic
         if (gravity := logic.compare_gravity(now)) is not None:
             self._notices.append(gravity.text)
-        if logic.settings is not self._judged and np.isfinite(logic.loop.period):
-            self._judged, gains = logic.settings, logic.settings.damping_gains()
-            if gains is not None and (problem := high_damping(gains, 1.0 / logic.loop.period)):
-                self._notices.append(problem)
+        if problem := logic.judge_gains():
+            self._notices.append(problem)
         self._notices += logic.take_notices()
         logic.statistics.published(0.0)
 
@@ -266,7 +273,8 @@ class TorqueController:
         node; []: stop here, and stay. A `Reference` is a sample of a stream, which is followed for `reference_timeout`.
         Node `cartesian`: points (t, pose (4, 4), twist (6,), its rate (6,)) in axes of the root link, angular first.
 
-        Refused where the robot is elsewhere, limits are exceeded, the robot is stopped, or there is no fresh state.
+        Refused where the robot is elsewhere, limits are exceeded, the robot is stopped or finishing, or there is no
+        fresh state.
         """
         logic, verdict = self._ready(Controller), Verdict(True)
         if start is not None and not at_least(-LATEST, start, "start", "s") <= LATEST:
@@ -292,6 +300,17 @@ class TorqueController:
             self._enough(len(points))
             verdict = logic.on_trajectory(self._now, start_ns, self._names, points)
         self._accepted(verdict)
+
+    @property
+    def reference(self) -> Reference | Array | None:
+        """What is followed, at the time of the last state: a motion that begins there goes on from it without a fade.
+        None without; a motion then begins where the arm is. Node `cartesian`: the pose (4, 4) of the target.
+        """
+        if isinstance(self._logic, CartesianController):
+            target = self._logic.target
+            return None if target is None else from_rotation(target[:9].reshape(3, 3), target[9:12])
+        assert isinstance(self._logic, FollowingController)
+        return self._logic.followed(self._now)
 
     def goal(self, pose: ArrayLike, frame: str = "") -> None:
         """Node `cartesian`: go to a pose (4, 4) of the link, in axes of a link at its present place; "": the root."""
@@ -444,6 +463,13 @@ def _numbers(what: str, values: Any, count: int = 0) -> Array:
         raise Rejected("wrong_size", f"{what} has shape {array.shape}, expected a vector"
                                      f"{f' of {count} numbers' if count else ''}")
     return array
+
+
+def _same(q: Any, last: Array) -> bool:
+    try:
+        return bool(np.array_equal(q, last))
+    except (TypeError, ValueError):
+        return False
 
 
 def _pair(motors: Any) -> tuple[Any, Any]:

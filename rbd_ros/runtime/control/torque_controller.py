@@ -14,6 +14,7 @@ from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ..damping_gains import high_damping
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import Turns
 from ..inputs.joint_states import StateInput
@@ -109,7 +110,9 @@ class Controller(ABC, Generic[L]):
         self._defect: NoCommand | None = None    # of the cycle before, after its answer
         self._problem = ""    # problem of the last command, for reports
         self._steady_cycles = 0
-        self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe,
+        self._judged: list[object] = [None, False]    # by `judge_gains`: settings, whether for good
+        self._kept: list[Array] | None = None    # carrying efforts less the safe ones, from `deactivate` on
+        self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self._safe,
                                                       self.carried)
 
     def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
@@ -216,6 +219,7 @@ class Controller(ABC, Generic[L]):
     def begin_anew(self) -> None:
         """Handle a restart: joint states of another clock, or of a robot in another position."""
         self._begin_hold()
+        self._kept = None
         self.clear()
 
     def notice(self, text: str) -> None:
@@ -256,6 +260,18 @@ class Controller(ABC, Generic[L]):
         self.safety.stop()
         return NoCommand(Defect(traceback.format_exc()))
 
+    def _safe(self, laws: L, at_rest: bool) -> list[Array]:
+        """Safe efforts; from the deactivation of a robot at rest on, near them what carried it."""
+        efforts = self.safe(laws, at_rest)
+        return efforts if self._kept is None else [a + b for a, b in zip(efforts, self._kept, strict=True)]
+
+    def _keep_carrying(self) -> None:
+        """Keep what carries a robot at rest, within `carried`, in the safe efforts from now on."""
+        safe = self.safe(self.safety.laws.newest, True)
+        carried = self.carried(safe)
+        if carried is not safe:
+            self._kept = [a - b for a, b in zip(carried, safe, strict=True)]
+
     def safe(self, laws: L, at_rest: bool) -> list[Array]:
         """Safe efforts in the last state, one per output."""
         effort = laws.safe_effort(self.state.q, self.state.v, at_rest)
@@ -278,7 +294,8 @@ class Controller(ABC, Generic[L]):
         (`carrying`), within the share `hold_position` of the effort limits of the safe `efforts`; else these.
         """
         settings = self.settings
-        means = None if settings.hold_position <= 0.0 or self._too_slow else self.carrying.rest()
+        means = None if (settings.hold_position <= 0.0 or self._too_slow or self._kept is not None
+                         ) else self.carrying.rest()
         if means is None:
             return efforts
         try:
@@ -362,6 +379,19 @@ class Controller(ABC, Generic[L]):
         self._compare_at = now + self.settings.safety.ramp_in + 0.5
         return compare_gravity(self.model.joint_names, measured, gravity, compensates, acting)
 
+    def judge_gains(self) -> str:
+        """Warning, once per settings, of damping gains that are too high for the rate, as soon as that is known, or
+        seems to be by the first states; "" if there are none.
+        """
+        period, known = self.loop.likely_period, math.isfinite(self.loop.period)
+        judged, settled = self._judged
+        if not math.isfinite(period) or (judged is self.settings and (settled or not known)):
+            return ""
+        gains = self.settings.damping_gains()
+        problem = "" if gains is None else high_damping(gains, 1.0 / period)
+        self._judged = [self.settings, known or gains is None or bool(problem)]
+        return problem
+
     def watchdog(self, now: float) -> Command | None:
         """The command without fresh joint states; None while states arrive."""
         command = self.safety.watchdog(now)
@@ -374,6 +404,7 @@ class Controller(ABC, Generic[L]):
         self._comparisons, self._compare_at, self.state.measured_effort = 0, now, None
         self.loop.restart()
         self._begin_hold()
+        self._kept = None
         self.safety.activate(now)
 
     def reset(self, now: float) -> None:
@@ -382,12 +413,15 @@ class Controller(ABC, Generic[L]):
 
     def deactivate(self) -> None:
         self._moved_at = self.state.received
+        self._keep_carrying()
         self.safety.deactivate()
 
     @property
     def finished(self) -> bool:
         """Whether `finish` can follow: the output contains no command, and the joint states are at rest."""
         safety = self.safety
+        if safety.modes.share > 0.0 and self._kept is None and self.settings.hold_position > 0.0:
+            self._moved_at = self.state.received    # the position hold begins with the end of the ramp
         return (safety.finished or (safety.mode == "stopped" and safety.settled)) and self.rests()
 
     def halt(self, now: float) -> None:
@@ -411,10 +445,11 @@ class Controller(ABC, Generic[L]):
         have ceased already: a simulation's long timeout must not keep the process alive.
         """
         safety = self.settings.safety
-        return min(2.0 * safety.state_timeout, 1.0) + max(now + safety.ramp_out, begin + LONGEST_RUN_DOWN)
+        return min(2.0 * safety.state_timeout, 1.0) + max(now + safety.ramp_out + FOR, begin + LONGEST_RUN_DOWN)
 
     def finish(self, now: float) -> Command | None:
         """The final command (`SafetyFilter.finish`)."""
+        self._keep_carrying()
         return self.safety.finish(now)
 
     def warm_up(self) -> None:

@@ -69,8 +69,9 @@ class TorqueSettings:
     hold_position: float = parameter(0.1, "Share of the effort limits with which a robot that is stopped or waits for "
                                      "a command is held in its place, by the gains of the node; where it is pushed by "
                                      "more, it yields as by dry friction. Also how far what carried a robot at rest "
-                                     "may be from the safe effort and is kept when joint states cease. 0: gravity "
-                                     "torque and damping alone, which drifts by errors of the model.",
+                                     "may be from the safe effort and is kept when joint states cease, and from "
+                                     "the deactivation on. 0: gravity torque and damping alone, which drifts by "
+                                     "errors of the model.",
                                      name="safe_output.hold_position", lower=0.0, upper=1.0)
 
     def holding_share(self, limit: Array) -> Array:

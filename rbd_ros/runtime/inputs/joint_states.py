@@ -60,6 +60,10 @@ class StateInput:
         """Number of restarts; each invalidates earlier references and commands."""
         return self.clock_restarts + self.position_restarts
 
+    def note_repeats(self) -> None:
+        """Reject states of a driver that repeats itself: positions that stay equal though joints move."""
+        self._check.notes_repeats = True
+
     def allow(self, plausible: Array | float) -> None:
         """Change the factor of the velocity limits."""
         self._check.allow(plausible)

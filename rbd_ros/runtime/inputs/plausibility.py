@@ -6,7 +6,8 @@ positions: |v − w| ≤ T + SLACK/Δt. The velocity of a state after the timeou
 
 Drivers may repeat positions with new stamps, above all after a gap (GAP periods). The time of gaps and of bitwise equal
 positions is therefore added to the allowed motion of the next CAUGHT_UP states, until one of them moves by more than
-would be possible without it; positions that stay equal for longer are those of a robot at rest.
+would be possible without it; positions that stay equal for longer are those of a robot at rest. If by its velocities a
+joint would have moved by STUCK meanwhile, they are those of a driver that repeats itself (`notes_repeats`).
 """
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 
 CONFIRMED = 5         # states
 GAP, CAUGHT_UP = 3.0, 8    # periods; states
+STUCK, CREEP = 0.02, 0.05    # rad or m; rad/s or m/s: slower joints may be at rest
 # meanings of an admitted state
 FOLLOWS, CLOCK, ELSEWHERE = 0, 1, 2
 
@@ -55,6 +57,9 @@ class Plausibility:
         self.last: Known | None = None
         self._suspect: Known | None = None
         self._suspects = 0
+        self.notes_repeats = False          # whether drivers that repeat themselves are rejected
+        self._went: Array | None = None     # by velocities, while positions stayed equal
+        self.stuck = False                  # whether a state with the last positions will be rejected
         self._gap, self._behind = 0.0, 0    # s added to the allowed motion; number of further states
         self.allow(factor)
 
@@ -68,6 +73,10 @@ class Plausibility:
     def admit(self, now: float, time_ns: int, q: Array, v: Array | None, timeout: float) -> int:
         """The meaning of a state; raises `Implausible`. v: None or NaN if not measured. `keep` must follow."""
         last = self.last
+        if self.stuck and last is not None and q.tobytes() == last.q.tobytes():
+            i = int(np.argmax(np.abs(self._went)))    # type: ignore[arg-type]
+            raise Implausible("repeated", "the driver repeats positions, which stay equal to the bit though joint "
+                              f"'{self._names[i]}' moves at {last.v[i]:.3g} (rad/s or m/s)")
         if v is None:
             v = np.zeros_like(q) if last is None else last.v
         jump = trouble = ""
@@ -112,6 +121,7 @@ class Plausibility:
     def settle(self, state: Known, anew: bool = False) -> None:
         """Store an admitted state, after the clock was advanced. anew: the state is a restart."""
         last, self._suspect, self.last = self.last, None, state
+        went, self._went, self.stuck = self._went, None, False
         if last is None or anew:
             self._gap, self._behind = 0.0, -1
             return
@@ -119,6 +129,7 @@ class Plausibility:
         if step > GAP * self.clock.period:
             self._gap, self._behind = self._gap + step, CAUGHT_UP
         elif state.q.tobytes() == last.q.tobytes():
+            self._stay(state, last, went)
             self._behind = CAUGHT_UP if self._behind < 0 else self._behind - 1
             self._gap = self._gap + step if self._behind > 0 else 0.0
         elif self._gap:
@@ -129,9 +140,19 @@ class Plausibility:
         else:
             self._behind = -1
 
+    def _stay(self, state: Known, last: Known, went: Array | None) -> None:
+        """Note how far a robot with the positions of the last state went since, by its velocities. went: until then."""
+        moves = np.abs(state.v) > CREEP
+        if not (self.notes_repeats and moves.any()):
+            return
+        step = state.v * ((state.time_ns - last.time_ns) * 1e-9)
+        self._went = np.where(moves, step if went is None else went + step, 0.0)
+        self.stuck = bool((np.abs(self._went) > STUCK).any())
+
     def forget(self) -> None:
         """Reset: the next state is the first one."""
-        self.last = self._suspect = None
+        self.last = self._suspect = self._went = None
+        self.stuck = False
         self._gap, self._behind = 0.0, -1
         self.clock.restart()
 

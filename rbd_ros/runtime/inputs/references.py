@@ -19,7 +19,7 @@ from ...core.motion.trajectory import (
     Interpolation, Reference, Trajectory, Waypoint, Waypoints, check_times, with_start,
 )
 from ...core.motion.retimed import Retimed
-from ...core.motion.velocity_limits import above_limits, check_speeds, must_jump, velocity_limits
+from ...core.motion.velocity_limits import above_limits, check_rates, check_speeds, must_jump, velocity_limits
 from .joint_map import JointMap, Turns, as_array
 from .rejections import TAKEN, Rejected, Rejections, Verdict
 from .trajectory_points import Point, PointTable
@@ -60,7 +60,7 @@ class ReferenceInput:
                  interpolation: Callable[[Waypoints, Reference], Interpolation] = Trajectory) -> None:
         self._model, self._interpolation = model, interpolation
         self._map = JointMap(model, extra=False)
-        self._turns = Turns(model)
+        self._turns, self._fastest = Turns(model), velocity_limits(model)
         self._rejections = rejections
         self.timeout = timeout
         self.changes = 0    # count of changes other than sampling and the passage of time
@@ -149,7 +149,7 @@ class ReferenceInput:
     def _is_stale(self, now: float) -> bool:
         return self._stream is not None and 0.0 < self.timeout < now - self._received
 
-    def _at(self, now: float, stamp_ns: int) -> Reference | None:
+    def at(self, now: float, stamp_ns: int) -> Reference | None:
         """`sample` without changing this object."""
         if self._trajectory is not None:
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
@@ -166,7 +166,7 @@ class ReferenceInput:
         self.changes += 1
         self._later, motion, jumps = None, later.motion, later.jumps
         if self._trajectory is None and self._stream is not None:
-            present = self._at(now, later.start_ns)
+            present = self.at(now, later.start_ns)
             assert present is not None
             try:
                 waypoints = later.waypoints if len(later.waypoints) else _only(present.q)
@@ -196,8 +196,9 @@ class ReferenceInput:
             v = self._optional("velocity", velocity)
             a = self._optional("acceleration", acceleration)
             higher = self._optional("jerk", jerk), self._optional("snap", snap)
-        except Rejected as error:
-            return self._rejections.add(error)
+            check_rates(self._model, "reference", zero if v is None else v, zero if a is None else a, self._fastest)
+        except RbdError as error:
+            return self._rejections.add(error if isinstance(error, Rejected) else Rejected("implausible", str(error)))
         self.changes += 1
         if self._trajectory is not None:
             self._trajectory = self._later = None
@@ -232,7 +233,7 @@ class ReferenceInput:
 
     def _offered(self, now: float, stamp_ns: int, state_ns: int, names: Sequence[str], points: PointTable,
                  measured: Array | None) -> Offer:
-        present = self._at(now, state_ns)
+        present = self.at(now, state_ns)
         running = present is not None
         start_ns = stamp_ns or state_ns
         jumps = False
@@ -300,7 +301,7 @@ class ReferenceInput:
             raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
                            f"{passed - waypoints.time[-1]:.3f} s ago")
         future = replace(future, time=future.time - passed)
-        limit = velocity_limits(self._model)
+        limit = self._fastest
         speed = np.abs(future.q - self._turns.nearest(present.q, future.q)) / future.time[:, None]
         reached = (speed <= limit).all(axis=1)
         if reached.any():

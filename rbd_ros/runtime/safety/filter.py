@@ -74,6 +74,11 @@ class SafetyFilter(Generic[Laws]):
         return self.modes.latched
 
     @property
+    def leaving(self) -> bool:
+        """Whether the controller is deactivated, or on its way there."""
+        return self.modes.leaving
+
+    @property
     def output(self) -> Array | None:
         """The last effort of the joints (nv,)."""
         return self.channels[0].output

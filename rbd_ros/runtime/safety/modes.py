@@ -6,7 +6,8 @@
 | `waiting`  | none before the first joint state; the safe effort while there is no command            |
 | `ramp_in`  | between the safe effort and the command; on to the command within `ramp_in`             |
 | `running`  | the command                                                                             |
-| `ramp_out` | between both; back to the safe effort within `ramp_out`, then that                      |
+| `ramp_out` | between both; back to the safe effort, or near it to what carried the robot at rest,    |
+|            | within `ramp_out`, then that                                                            |
 | `stale`    | no joint state for `state_timeout`: the last safe effort, or near it what carried the   |
 |            | robot at rest, for `hold`, then a ramp to `fallback` within `fallback_ramp`, and that   |
 |            | for ever. A fresh state starts `ramp_in`                                                |
@@ -25,15 +26,15 @@ class Modes:
         self.mode = "inactive"
         self.weight = 0.0        # of the command; in `stopped`, the rest of the ramp that the stop replaced
         self.latched = False     # whether an emergency stop awaits `reset`
-        self._leaving = False    # deactivated: no further ramp-in
+        self.leaving = False     # deactivated: no further ramp-in
 
     def activate(self) -> None:
         """Activate without a known state; an earlier emergency stop stays latched."""
-        self.mode, self.weight, self._leaving = "stopped" if self.latched else "waiting", 0.0, False
+        self.mode, self.weight, self.leaving = "stopped" if self.latched else "waiting", 0.0, False
 
     def deactivate(self) -> None:
         """Start the ramp to the safe effort."""
-        self._leaving = True
+        self.leaving = True
         if self.mode in ("waiting", "ramp_in", "running", "stale"):
             self.mode = "ramp_out"
 
@@ -53,7 +54,7 @@ class Modes:
         """Release the emergency stop: ramp in as after activation."""
         self.latched = False
         if self.mode == "stopped":
-            self.mode, self.weight = "ramp_out" if self._leaving else "waiting", 0.0
+            self.mode, self.weight = "ramp_out" if self.leaving else "waiting", 0.0
 
     def restart(self) -> None:
         """Ignore commands so far and ramp in as after activation; during deactivation, drop them."""
