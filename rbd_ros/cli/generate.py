@@ -18,12 +18,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("."), help="folder for the files")
     parser.add_argument("--name", default="", help="prefix of files and functions (default: the robot's name)")
     parser.add_argument("--precision", choices=PRECISIONS, default="double")
+    parser.add_argument("--inertias", nargs="+", default=[], metavar="LINK", help="links whose inertial parameters are "
+                        "an argument of the functions")
+    parser.add_argument("--payload", default="", metavar="LINK", help="link with a load, whose inertial parameters are "
+                        "an argument of the functions")
+    parser.add_argument("--gravity", action="store_true", help="gravity is an argument of the functions, too")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed", help="how the base link stands")
 
 
 def run(arguments: argparse.Namespace) -> int:
     model = load_robot(arguments, root=arguments.root)
-    files = c_files(model, arguments.functions, arguments.name, arguments.precision)
+    files = c_files(model, arguments.functions, arguments.name, arguments.precision,
+                    inertias=arguments.inertias, payload=arguments.payload, gravity=arguments.gravity)
     write_files(arguments.output, files)
     for name, text in files.items():
         print(f"{arguments.output / name}  ({len(text) / 1000:.0f} kB)")

@@ -19,22 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled.cache import cache_directory, prepare
-from ..derivatives.directional.model_change import node_inertia, pseudo_inertia
 from ..dynamics.friction import Friction, fitting
 from ..dynamics.hybrid import prescribed_mask
-from ..errors import RbdError, shown, unknown_name
+from ..errors import RbdError
 from ..lie import series
-from ..model.block import (
-    ARMATURE, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, MASS, node,
-)
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
 from .c_source import Wanted, wanted_of
-from .functions import PLAIN, Variables, recorded
+from .functions import PLAIN, recorded
 from .machine import drop_oldest
+from .model_inputs import model_inputs
 from .plain import Plain
-from .program import Program, Scalar, Symbols, sincos
+from .program import Program, Scalar, sincos
 
 Array = NDArray[np.float64]
 OUTPUTS = {"inverse_dynamics": ("effort",), "gravity_effort": ("effort",), "bias_effort": ("effort",),
@@ -76,13 +73,10 @@ def casadi_function(model: RobotModel, function: str, *, friction: Friction | No
         raise not_a_model(model)
     wanted = wanted_of(model, function)
     _check(model, wanted, friction)
-    variable = _named_bodies(model, inertias, "inertias")
-    if payload:
-        _named_bodies(model, [payload], "payload")
+    more, variables = model_inputs(model, inertias, payload)
     ca = _casadi()
-    program = recorded(model, wanted.label, wanted.function, _BOTH, _variables(model, variable, payload))
-    sizes = dict(zip(wanted.arguments, wanted.sizes(model)[0], strict=True))
-    sizes |= ({"inertias": 10 * len(variable)} if variable else {}) | ({"payload": 10} if payload else {})
+    program = recorded(model, wanted.label, wanted.function, _BOTH, variables)
+    sizes = dict(zip(wanted.arguments, wanted.sizes(model)[0], strict=True)) | more
     inputs = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     law = None if friction is None else _Law(ca, model, wanted, friction, inputs)
     numbers = _numbers(ca, program, [x for name in inputs for x in ca.vertsplit(
@@ -118,51 +112,6 @@ def _check(model: RobotModel, wanted: Wanted, friction: Friction | None) -> None
             raise RbdError(f"casadi_function: {wanted.of} has no friction, which {', '.join(WITH_FRICTION)} have; "
                            "CasADi differentiates these with it")
         fitting(model, friction)
-
-
-def _named_bodies(model: RobotModel, names: Sequence[str], argument: str) -> list[str]:
-    """Checked names of moving bodies, each once."""
-    try:
-        bodies = list(dict.fromkeys([names] if isinstance(names, str) else names))
-    except TypeError:
-        raise RbdError(f"{argument}: expected names of bodies, got {shown(names)}") from None
-    for body in bodies:
-        if body not in model.body_names:
-            raise unknown_name("body", body, model.body_names, argument)
-        if _place(model, body)[0] < 0:
-            raise RbdError(f"{argument}: body {shown(body)} is fixed to the world, expected one that moves")
-    return bodies
-
-
-def _place(model: RobotModel, body: str) -> tuple[int, Array]:
-    """The node of a body, −1 for the world, and its pose in the node's axes (4, 4)."""
-    start = int(model._block[LINK_START]) + LINK * model.body_index(body)
-    record = model._block[start:start + LINK]
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = record[LINK_ROTATION:LINK_POSITION].reshape(3, 3), record[LINK_POSITION:LINK]
-    return int(record[LINK_NODE]), T
-
-
-def _variables(model: RobotModel, inertias: Sequence[str], payload: str) -> Variables | None:
-    """Inertial parameters as inputs: those of `inertias` replace the model's, those of the load are added."""
-    own = {name: x for name, x in zip(model.body_names, model.inertial_parameters.reshape(-1, 10), strict=True)}
-    load = [1.0, 0.01, 0.02, 0.03, 0.02, 0.001, 0.03, 0.002, 0.003, 0.04]    # any
-    bodies = [*inertias, *([payload] if payload else [])]
-    if not bodies:
-        return None
-
-    def put(block: Symbols, inputs: Symbols) -> None:
-        for k, body in enumerate(bodies):
-            at, T = _place(model, body)
-            to_node = np.array([node_inertia(T @ pseudo_inertia(unit) @ T.T) for unit in np.eye(10)]).T
-            to_node[np.abs(to_node) < 1e-15] = 0.0
-            record = slice(node(at) + MASS, node(at) + ARMATURE)
-            if k < len(inertias):
-                block[record] = block[record] - to_node @ own[body]
-            block[record] = block[record] + to_node @ inputs[10 * k:10 * k + 10]
-
-    values = [*(own[body] + load for body in inertias), *([load] if payload else [])]
-    return Variables(np.array(values).reshape(-1), put)
 
 
 # symbols: both branches of the small-angle switch, and quaternions of any norm
