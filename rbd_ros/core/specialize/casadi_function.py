@@ -26,7 +26,7 @@ from ..lie import series
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
-from .c_source import Wanted, wanted_of
+from .c_source import OUTPUTS, Wanted, wanted_of
 from .functions import PLAIN, recorded
 from .machine import drop_oldest
 from .model_inputs import model_inputs
@@ -34,15 +34,6 @@ from .plain import Plain
 from .program import Program, Scalar, sincos
 
 Array = NDArray[np.float64]
-OUTPUTS = {"inverse_dynamics": ("effort",), "gravity_effort": ("effort",), "bias_effort": ("effort",),
-           "forward_dynamics": ("acceleration",), "hybrid_dynamics": ("acceleration", "effort"),
-           "mass_matrix": ("M",), "coriolis_matrix": ("C",), "forward_kinematics": ("poses",), "jacobian": ("J",),
-           "inertial_regressor": ("Y",), "inverse_dynamics_derivatives": ("effort_q", "effort_v", "effort_a"),
-           "forward_dynamics_derivatives": ("acceleration_q", "acceleration_v", "acceleration_tau"),
-           "hybrid_dynamics_derivatives": ("unknown_q", "unknown_v", "unknown_given"),
-           "inverse_dynamics_time_derivatives": ("efforts",), "forward_dynamics_time_derivatives": ("accelerations",),
-           "body_velocities": ("velocities",), "body_accelerations": ("accelerations",), "kinetic_energy": ("energy",),
-           "potential_energy": ("energy",), "center_of_mass": ("center",), "centroidal_momentum": ("momentum",)}
 WITH_FRICTION = ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics")
 COMPILERS = ("cc", "gcc", "clang")
 KEPT = 100    # compiled functions in the cache
