@@ -17,7 +17,7 @@ DTYPES = {"double": "float64", "float": "float32"}
 
 
 class _Layout(NamedTuple):
-    """Addresses and strides of an array: its number of states, None if all states share it."""
+    """Number of states of an array, None if all states share it; the array and its strides, of states and entries."""
 
     states: int | None
     arguments: tuple[Any, np.int64, np.int64]
@@ -116,18 +116,17 @@ class CudaBatch:
             raise RbdError(f"{name}: {type(given).__name__} does not export its memory: {error}") from error
         if str(array.dtype) != dtype:
             raise RbdError(f"{name}: expected {dtype}, of precision '{self.precision}', got {array.dtype}")
-        expected = (len(array) if array.ndim else 0, size) if self.axis == 0 else (size, (array.shape or (0,))[-1])
         if array.shape == (size,):
             return _Layout(None, (array, np.int64(0), np.int64(array.strides[0] // array.itemsize)))
-        if array.shape != expected:
+        if array.ndim != 2 or array.shape[-1 - self.axis] != size:
             raise RbdError(f"{name}: expected shape {f'(N, {size})' if self.axis == 0 else f'({size}, N)'}, or "
                            f"({size},) for all states, got {array.shape}")
         return _Layout(array.shape[self.axis], self._address(array))
 
     def _address(self, array: Any) -> tuple[Any, np.int64, np.int64]:
         """The array, and its strides between states and between entries."""
-        state, entry = (stride // array.itemsize for stride in array.strides[::1 if self.axis == 0 else -1])
-        return array, np.int64(state), np.int64(entry)
+        state, entry = array.strides[self.axis], array.strides[-1 - self.axis]
+        return array, np.int64(state // array.itemsize), np.int64(entry // array.itemsize)
 
     def _states(self, layouts: dict[str, _Layout]) -> int:
         counts = {name: layout.states for name, layout in layouts.items() if layout.states is not None}
