@@ -142,19 +142,37 @@ def test_arguments_of_the_model_one_for_all_states_or_one_each(tmp_path):
 
 @needs_compiler
 def test_singular_states_alone_are_nan(tmp_path):
-    """A slider on a turning arm that moves no inertia with a load of 0, given per state."""
-    model = build([rbd.JointSpec("j0", "revolute", "l0", "l1"), rbd.JointSpec("j1", "prismatic", "l1", "l2")]
-                  ).with_body("l2", mass=1.0, com=[0.1, 0.2, 0.0])
-    kernels = Kernels(rbd.c_source(model, ["forward_dynamics"], "robot", target="cuda", inertias=["l2"]), tmp_path)
+    """Two sliders on a turning arm, one of which moves no inertia with parameters of 0, given per state."""
+    model = build([rbd.JointSpec("j0", "revolute", "l0", "l1"), *(
+        rbd.JointSpec(f"j{k}", "prismatic", "l1", f"l{k + 1}") for k in (1, 2))])
+    for link in ("l2", "l3"):
+        model = model.with_body(link, mass=1.0, com=[0.1, 0.2, 0.0])
+    kernels = Kernels(rbd.c_source(model, ["forward_dynamics"], "robot", target="cuda", inertias=["l3"]), tmp_path)
     own = np.tile(model.inertial_parameters[-10:], (4, 1))
     own[2] = 0.0
-    q, v, tau = np.random.default_rng(0).normal(size=(3, 4, 2))
-    out = np.full((4, 2), UNWRITTEN)
-    kernels("robot_forward_dynamics", 1, 4, 4, *(x for array in (q, v, tau) for x in (array, 2, 1)), own, 10, 1, out,
-            2, 1)
-    assert np.isnan(out[2]).all()
+    q, v, tau = np.random.default_rng(0).normal(size=(3, 4, 3))
+    out = np.full((3, 4), UNWRITTEN)
+    kernels("robot_forward_dynamics", 1, 4, 4, *(x for array in (q, v, tau) for x in (array, 3, 1)), own, 10, 1, out,
+            1, 4)
+    assert np.isnan(out[:, 2]).all()
     good = [0, 1, 3]
-    np.testing.assert_allclose(out[good], rbd.forward_dynamics(model, q[good], v[good], tau[good]), rtol=1e-11)
+    np.testing.assert_allclose(out[:, good].T, rbd.forward_dynamics(model, q[good], v[good], tau[good]), rtol=1e-11)
+
+
+@needs_compiler
+def test_a_quaternion_of_another_norm_is_nan(tmp_path):
+    """Which this condition alone of several finds."""
+    model = random_tree(7, ["floating", "revolute", "revolute", "revolute"])
+    wanted = wanted_of(model, "forward_dynamics")
+    source = rbd.c_source(model, ["forward_dynamics"], "robot", target="cuda")
+    q, v, tau = (x[:4] for x in states_of(model, wanted))
+    first = next(joint.idx_q for joint in model.joints if joint.type == "floating")
+    q[1, first + 3:first + 7] *= 2.0
+    out = np.full((4, model.nv), UNWRITTEN)
+    Kernels(source, tmp_path)("robot_forward_dynamics", 1, 4, 4, *(x for array in (q, v, tau) for x in (
+        array, *strides(array))), out, *strides(out))
+    assert source.count("||") >= 2
+    assert np.isnan(out[1]).all() and np.isfinite(out[[0, 2, 3]]).all()
 
 
 # compiled for GPUs
