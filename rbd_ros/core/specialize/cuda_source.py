@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from .program import Program
 
 BLOCK = 128    # threads per block: with 255 registers each, two blocks per multiprocessor
-OPTIONS = ("--ptxas-options=-O1",)    # at -O3, ptxas keeps 32 registers in code of 7,000 operations, and spills six
-#                                       times as much; shorter code is the same
+# at -O3, ptxas leaves 32 registers to code of 7,000 operations, and spills five times as much
+OPTIONS = ("--ptxas-options=-O1",)
 Sizes = Mapping[str, int]
 
 
