@@ -32,6 +32,7 @@ PARTS: dict[str, Any] = {
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
     "motion_peers": lambda args: {"quick": args.quick},
     "batch": lambda args: {"quick": args.quick},
+    "cuda": lambda args: {"quick": args.quick},
     "simulation": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
@@ -46,9 +47,10 @@ PARTS: dict[str, Any] = {
     "loop": lambda args: {"events": args.events, "seed": args.seed},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes or [*NODES, "series"]},
 }
-ON_REQUEST = ("batch", "simulation", "identification", "drive_gains", "observer", "cartesian", "effort_findings",
-              "inverse_kinematics", "collision", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz",
-              "joint_state_bytes", "torch_peers", "command_bytes", "large", "simulators", "walk", "loop")
+ON_REQUEST = ("batch", "cuda", "simulation", "identification", "drive_gains", "observer", "cartesian",
+              "effort_findings", "inverse_kinematics", "collision", "motion_fuzz", "motion_peers", "loop_options",
+              "soak", "fuzz", "joint_state_bytes", "torch_peers", "command_bytes", "large", "simulators", "walk",
+              "loop")
 
 
 def main() -> None:

@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from .core.simulation.simulator import Simulator
     from .core.specialize.c_source import c_source
     from .core.specialize.casadi_function import casadi_function
+    from .core.specialize.cuda_batch import CudaBatch, cuda_batch
     from .core.specialize.specialized import SpecializedModel, specialize
     from .runtime.control.standalone import TorqueCommand, TorqueController
 
@@ -146,7 +147,8 @@ __all__ = [
     "ConstrainedForwardDirectional", "ConstrainedHybrid",
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
     "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates", "ContactState",
-    "ContactThresholds", "Cylinder", "DampedDeflection", "Description", "DriveGains", "EffortEnergy", "ElasticLaw",
+    "ContactThresholds", "CudaBatch", "Cylinder", "DampedDeflection", "Description", "DriveGains", "EffortEnergy",
+    "ElasticLaw",
     "ElasticLawSettings", "ElasticSimulator", "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation",
     "ExternalWrench", "FeedbackGains", "FeedbackLinearization", "FixedContact", "FloatTest", "Forward",
     "ForwardDerivatives", "ForwardDirectional", "Friction", "GeneralizedMomentum", "Hybrid", "HybridDerivatives",
@@ -170,7 +172,8 @@ __all__ = [
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
     "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
     "constraint_wrenches", "contact_accelerations", "contact_rates", "contact_thresholds", "contact_twist",
-    "contact_wrenches", "coriolis_matrix", "drive_gains", "effective_inertia", "effort_energy", "excitation",
+    "contact_wrenches", "coriolis_matrix", "cuda_batch", "drive_gains", "effective_inertia", "effort_energy",
+    "excitation",
     "excitation_poses", "external_wrench", "feedback_linearization", "feedback_linearization_directional",
     "float_test", "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
     "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
@@ -307,6 +310,8 @@ _LATER = {
     "Simulator": "core.simulation.simulator",
     "c_source": "core.specialize.c_source",
     "casadi_function": "core.specialize.casadi_function",
+    "CudaBatch": "core.specialize.cuda_batch",
+    "cuda_batch": "core.specialize.cuda_batch",
     "SpecializedModel": "core.specialize.specialized",
     "specialize": "core.specialize.specialized",
     "TorqueCommand": "runtime.control.standalone",

@@ -23,7 +23,7 @@ COMMANDS = {
     "thresholds": ("identification.thresholds", "find thresholds of external efforts from motions without contact"),
     "float": ("identification.float_test", "would the arm float under the gravity torque of its description alone?"),
     "gazebo": ("bringup.gazebo", "write the files to control an arm by torque in Gazebo"),
-    "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
+    "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware, or for CUDA"),
     "layouts": ("layouts.layouts", "write layouts of PlotJuggler and Foxglove for a robot: torque, limits, latencies"),
     "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),
     "retrace": ("retrace", "smooth and time a path that was taught by hand, as a trajectory to play"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import rbd_ros as rbd
 from rbd_ros.cli.main import main
 from rbd_ros.core.compiled.kernel import COMPILED
 
@@ -25,6 +26,14 @@ def test_it_writes_what_compiles(tmp_path, capsys):
     for command in (["cmake", "-S", folder, "-B", folder / "build"], ["cmake", "--build", folder / "build"],
                     ["ctest", "--test-dir", folder / "build"]):
         subprocess.run(command, check=True, capture_output=True)
+
+
+def test_it_writes_cuda(tmp_path, capsys):
+    assert main(["generate", "two_link", "--target", "cuda", "--precision", "float", "-o", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert all(str(tmp_path / name) in said for name in ("two_link.cu", "test_two_link.cu", "CMakeLists.txt"))
+    assert (tmp_path / "two_link.cu").read_text() == rbd.c_source(rbd.sample("two_link"), precision="float",
+                                                                  target="cuda")
 
 
 @pytest.mark.parametrize(("arguments", "what"), [

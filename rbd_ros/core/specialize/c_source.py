@@ -1,4 +1,4 @@
-"""A robot's functions as C99: straight-line code without heap, loops or dependencies but `math.h`."""
+"""A robot's functions as C99: straight-line code without heap, loops or dependencies but `math.h`; or for CUDA."""
 from __future__ import annotations
 
 import re
@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import RbdError, unknown_name
+from ..model.inertia import Inertia
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
+from .cuda_source import cuda_cmake, cuda_kernel, cuda_test
 from .families import FAMILIES, function_of, label
-from .functions import PUBLIC, Function, recorded
+from .functions import PUBLIC, Function, Variables, recorded
+from .model_inputs import model_inputs, named_bodies
 from .program import NoProgram, Program
 
+TARGETS = ("c", "cuda")
 PRECISIONS = {"double": ("double", "", 1e-12), "float": ("float", "f", 1e-3)}    # type, suffix, tolerance of the test
 MAX_OPERATIONS = 15_000    # per function: C compilers need minutes for more
 ARGUMENTS = {"inverse_dynamics": ("q", "v", "a"), "forward_dynamics": ("q", "v", "tau"), "mass_matrix": ("q",),
@@ -44,6 +48,15 @@ WHAT = {"inverse_dynamics": "joint efforts", "forward_dynamics": "joint accelera
         "kinetic_energy": "kinetic energy", "potential_energy": "potential energy",
         "center_of_mass": "centre of mass in world axes",
         "centroidal_momentum": "momentum about the centre of mass in world axes, angular first"}
+OUTPUTS = {"inverse_dynamics": ("effort",), "gravity_effort": ("effort",), "bias_effort": ("effort",),
+           "forward_dynamics": ("acceleration",), "hybrid_dynamics": ("acceleration", "effort"),
+           "mass_matrix": ("M",), "coriolis_matrix": ("C",), "forward_kinematics": ("poses",), "jacobian": ("J",),
+           "inertial_regressor": ("Y",), "inverse_dynamics_derivatives": ("effort_q", "effort_v", "effort_a"),
+           "forward_dynamics_derivatives": ("acceleration_q", "acceleration_v", "acceleration_tau"),
+           "hybrid_dynamics_derivatives": ("unknown_q", "unknown_v", "unknown_given"),
+           "inverse_dynamics_time_derivatives": ("efforts",), "forward_dynamics_time_derivatives": ("accelerations",),
+           "body_velocities": ("velocities",), "body_accelerations": ("accelerations",), "kinetic_energy": ("energy",),
+           "potential_energy": ("energy",), "center_of_mass": ("center",), "centroidal_momentum": ("momentum",)}
 _INFIX = {p.ADD: "+", p.SUB: "-", p.MUL: "*", p.DIV: "/"}
 _CALL = {p.SIN: "sin", p.COS: "cos", p.SQRT: "sqrt", p.ABS: "fabs"}
 
@@ -61,32 +74,99 @@ class Wanted(NamedTuple):
     def sizes(self, model: RobotModel) -> tuple[list[int], int]:
         """Sizes of the arguments, and of the result."""
         inputs = [model.nq if kind == "q" else model.nv for kind in self.function.inputs]
-        return inputs, sum(int(np.prod(shape)) for shape in self.function.shapes(model))
+        return inputs, sum(self.outputs(model).values())
+
+    def outputs(self, model: RobotModel) -> dict[str, int]:
+        """Sizes of the results by name."""
+        return {name: int(np.prod(shape)) for name, shape in zip(OUTPUTS[self.of], self.function.shapes(model),
+                                                                 strict=True)}
+
+
+class Inputs(NamedTuple):
+    """What functions take beside the state: sizes by name, bodies of inertial parameters, the body with a load."""
+
+    sizes: dict[str, int]
+    variables: Variables | None
+    bodies: tuple[str, ...]
+    payload: str
+
+    @staticmethod
+    def of(model: RobotModel, inertias: Sequence[str], payload: str, gravity: bool) -> Inputs:
+        bodies = tuple(named_bodies(model, inertias, "inertias"))
+        return Inputs(*model_inputs(model, bodies, payload, gravity), bodies, payload)
+
+    @property
+    def comments(self) -> list[str]:
+        """Lines of the header."""
+        ten = "   mass, mass * centre (3), moments of inertia about the origin: xx, xy, yy, xz, yz, zz */"
+        comments = []
+        if self.bodies:
+            names = ", ".join(self.bodies).replace("*/", "")
+            comments += [f"/* inertias: ten numbers each of {names}, in the frame of the link:", ten]
+        if self.payload:
+            name = self.payload.replace("*/", "")
+            comments += [f"/* payload: ten numbers of a load on {name}, in the frame of this link:", ten]
+        return comments + (["/* gravity: its acceleration in axes of the root link */"] if "gravity" in self.sizes
+                           else [])
+
+    def example(self, model: RobotModel, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], RobotModel]:
+        """Random values, and the model that has them."""
+        def loaded(body: str) -> tuple[RobotModel, np.ndarray]:
+            load = Inertia(rng.uniform(0.5, 2.0), rng.uniform(-0.1, 0.1, 3), np.diag(rng.uniform(0.02, 0.03, 3)))
+            changed = model.with_payload(body, load)
+            return changed, changed.inertial_parameters - model.inertial_parameters
+
+        values = {}
+        for body in self.bodies:
+            model = loaded(body)[0]
+        if self.bodies:
+            own = dict(zip(model.body_names, model.inertial_parameters.reshape(-1, 10), strict=True))
+            values["inertias"] = np.concatenate([own[body] for body in self.bodies])
+        if self.payload:
+            model, change = loaded(self.payload)
+            values["payload"] = change.reshape(-1, 10)[model.body_index(self.payload)]
+        if "gravity" in self.sizes:
+            values["gravity"] = rng.normal(size=3)
+            model = model.with_(gravity=values["gravity"])
+        return values, model
 
 
 def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",), name: str = "",
-             precision: str = "double") -> str:
+             precision: str = "double", *, target: str = "c", inertias: Sequence[str] = (), payload: str = "",
+             gravity: bool = False) -> str:
     """C99 text with functions of the form `int NAME_inverse_dynamics(const double q[], …, double out[])`.
 
     functions: names of `ARGUMENTS`, with parameters for some: "jacobian:tool0:world", "hybrid_dynamics:joint1,joint3"
     (joints with prescribed accelerations), "inverse_dynamics_time_derivatives:3" (order, by default 2). Arrays are in
     the order of `model.joint_names`, in SI units, as in this library. The C functions return 0, or 1 without writing
     `out` for states outside the code's domain (a joint that moves no inertia, a quaternion not of norm 1). name: a C
-    identifier for the robot; by default the model's name. precision: "double" or "float". Raises `RbdError` for unknown
-    names, functions of more than 15,000 operations, joints of type spherical_exponential, whose code branches on the
-    angle, and functions of constraints, which branch on pivots.
+    identifier for the robot; by default the model's name. precision: "double" or "float". target: "c", or "cuda" for
+    kernels with a thread per state, for any strides, which write NaN for states outside the code's domain.
+
+    inertias: bodies whose inertial parameters, as in `model.inertial_parameters`, are arguments of all functions, in
+    place of the model's (`inertias`, 10 each); payload: a body with a load, whose parameters in its frame are added
+    (`payload`, 10); gravity: its acceleration in axes of the root link is an argument (`gravity`, 3). So another tool,
+    load or mounting needs no other code. Raises `RbdError` for unknown names, functions of more than 15,000 operations,
+    joints of type spherical_exponential, whose code branches on the angle, and functions of constraints, which branch
+    on pivots.
 
         >>> model = rbd.sample("two_link")
         >>> "two_link_inverse_dynamics" in rbd.c_source(model, ["inverse_dynamics"])
         True
     """
-    return c_files(model, functions, name, precision)[f"{_identifier(model, name)}.c"]
+    files = c_files(model, functions, name, precision, target=target, inertias=inertias, payload=payload,
+                    gravity=gravity)
+    return files[f"{_identifier(model, name)}.{'cu' if target == 'cuda' else 'c'}"]
 
 
-def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precision: str = "double") -> dict[str, str]:
-    """File name → text: the source, its header, a CMakeLists.txt, and a test with reference results."""
+def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precision: str = "double", *,
+            target: str = "c", inertias: Sequence[str] = (), payload: str = "", gravity: bool = False
+            ) -> dict[str, str]:
+    """File name → text: the source, its header (of C), a CMakeLists.txt, and a test with reference results."""
     if not isinstance(model, RobotModel):
         raise not_a_model(model)
+    if target not in TARGETS:
+        raise unknown_name("target", target, TARGETS)
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)
     functions = [functions] if isinstance(functions, str) else list(dict.fromkeys(functions))
@@ -102,12 +182,14 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
         if joint.type == "spherical_exponential":    # its code branches on the angle
             raise RbdError(f"c_source: joint '{joint.name}' is spherical_exponential, whose code branches on its "
                            "angle; use joints of type spherical")
-    name = _identifier(model, name)
-    bodies = [_function(model, name, wanted, precision) for wanted in all_wanted]
+    name, inputs = _identifier(model, name), Inputs.of(model, inertias, payload, gravity)
+    if target == "cuda":
+        return _cuda_files(model, name, all_wanted, precision, inputs)
+    bodies = [_function(model, name, wanted, precision, inputs) for wanted in all_wanted]
     arrays = _arrays(model, name, precision)
     source = [f'#include "{name}.h"', "", "#include <math.h>", "", *arrays, "", *bodies]
-    return {f"{name}.c": "\n".join(source), f"{name}.h": _header(model, name, all_wanted, precision),
-            "CMakeLists.txt": _cmake(name), f"test_{name}.c": _test(model, name, all_wanted, precision)}
+    return {f"{name}.c": "\n".join(source), f"{name}.h": _header(model, name, all_wanted, precision, inputs),
+            "CMakeLists.txt": _cmake(name), f"test_{name}.c": _test(model, name, all_wanted, precision, inputs)}
 
 
 def wanted_of(model: RobotModel, text: str) -> Wanted:
@@ -138,38 +220,81 @@ def _identifier(model: RobotModel, name: str) -> str:
     return identifier
 
 
-def _declaration(model: RobotModel, robot: str, wanted: Wanted, precision: str) -> str:
-    number = PRECISIONS[precision][0]
-    inputs, count = wanted.sizes(model)
-    arguments = [f"const {number} {argument}[{size}]" for argument, size in zip(wanted.arguments, inputs, strict=True)]
+def _sizes(model: RobotModel, wanted: Wanted, more: Inputs) -> dict[str, int]:
+    """Sizes of all arguments by name."""
+    return dict(zip(wanted.arguments, wanted.sizes(model)[0], strict=True)) | more.sizes
+
+
+def _declaration(model: RobotModel, robot: str, wanted: Wanted, precision: str, more: Inputs) -> str:
+    number, count = PRECISIONS[precision][0], wanted.sizes(model)[1]
+    arguments = [f"const {number} {argument}[{size}]" for argument, size in _sizes(model, wanted, more).items()]
     return f"int {robot}_{wanted.name}({', '.join(arguments)}, {number} out[{count}])"
 
 
-def _function(model: RobotModel, robot: str, wanted: Wanted, precision: str) -> str:
-    number, suffix, _ = PRECISIONS[precision]
-    program = recorded(model, wanted.label, wanted.function)
+def _recorded(model: RobotModel, wanted: Wanted, more: Inputs) -> Program:
+    program = recorded(model, wanted.label, wanted.function, variables=more.variables)
     if program.operations > MAX_OPERATIONS:
         raise NoProgram(f"{wanted.label}: {program.operations:,} operations, more than {MAX_OPERATIONS:,}, which a C "
                         "compiler takes in reasonable time")
-    inputs, _ = wanted.sizes(model)
-    places = [f"{argument}[{k}]" for argument, size in zip(wanted.arguments, inputs, strict=True) for k in range(size)]
+    return program
+
+
+def _printed(program: Program, places: Sequence[str], precision: str) -> tuple[dict[int, str], dict[int, str]]:
+    """Names of all values, and the statements of those that are computed, in order. places: names of the inputs."""
+    number, suffix, _ = PRECISIONS[precision]
     value = {program.inputs[k].index: place for k, place in enumerate(places)}
-    lines = []
+    statements = {}
     for i, node in enumerate(program.nodes):
         if node.op == p.CONSTANT:
             text = f"{_rounded(node.a, precision)}{suffix}"
             value[i] = text if node.a >= 0.0 else f"({text})"
         elif node.op != p.INPUT:
-            lines.append(f"    const {number} x{i} = {_expression(program, i, value, suffix)};")
+            statements[i] = f"const {number} x{i} = {_expression(program, i, value, suffix)};"
             value[i] = f"x{i}"
-    guards = [f"{value[g.left]} {g.comparison} {value[g.right]}" for g in program.guards]
-    refuse = [f"    if ({'!' if g.outcome else ''}({text})) return 1;"
-              for g, text in zip(program.guards, guards, strict=True)]
-    unused = [f"    (void){argument};" for argument in wanted.arguments
+    return value, statements
+
+
+def _refusals(program: Program, value: Mapping[int, str]) -> list[str]:
+    """Conditions of states outside the code's domain."""
+    return [f"{'!' if g.outcome else ''}({value[g.left]} {g.comparison} {value[g.right]})" for g in program.guards]
+
+
+def _function(model: RobotModel, robot: str, wanted: Wanted, precision: str, more: Inputs) -> str:
+    program, sizes = _recorded(model, wanted, more), _sizes(model, wanted, more)
+    places = [f"{argument}[{k}]" for argument, size in sizes.items() for k in range(size)]
+    value, statements = _printed(program, places, precision)
+    lines = [f"    {statement}" for statement in statements.values()]
+    refuse = [f"    if ({condition}) return 1;" for condition in _refusals(program, value)]
+    unused = [f"    (void){argument};" for argument in sizes
               if not any(f"{argument}[" in line for line in (*lines, *refuse, *(value[i] for i in program.outputs)))]
     stores = [f"    out[{k}] = {value[i]};" for k, i in enumerate(program.outputs)]
-    return "\n".join([_declaration(model, robot, wanted, precision), "{", *unused, *lines, *refuse, *stores,
+    return "\n".join([_declaration(model, robot, wanted, precision, more), "{", *unused, *lines, *refuse, *stores,
                       "    return 0;", "}", ""])
+
+
+def _cuda_files(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: Inputs
+                ) -> dict[str, str]:
+    number, suffix, tolerance = PRECISIONS[precision]
+    rng = np.random.default_rng(0)
+    joints = ", ".join(model.joint_names).replace("*/", "")
+    lines = [f"/* Robot '{model.name.replace('*/', '')}', made by rbd_ros. SI units; joints: {joints}.",
+             "   A thread per state. Entry k of state s of an array x is x[s * x_state + k * x_entry]; x_state is 0",
+             "   for a vector of all states. Results are NaN where a joint moves no inertia. */", *more.comments, ""]
+    cases = []
+    for wanted in functions:
+        program, sizes, outputs = _recorded(model, wanted, more), _sizes(model, wanted, more), wanted.outputs(model)
+        places = [f"{argument}{k}" for argument, size in sizes.items() for k in range(size)]
+        value, statements = _printed(program, places, precision)
+        of = "" if wanted.label == wanted.of else f" ({wanted.label})".replace("*/", "")
+        lines += [f"/* {', '.join(outputs)}: {WHAT[wanted.of]}{of} */",
+                  cuda_kernel(f"{name}_{wanted.name}", number, suffix, sizes, outputs, program, value, statements,
+                              _refusals(program, value)), ""]
+        arguments, expected = _example(model, wanted, precision, more, rng)
+        cases.append((f"{name}_{wanted.name}", {argument: _numbers(x, suffix) for argument, x in arguments.items()},
+                      sizes, {output: _numbers(np.ravel(x), "") for output, x in zip(outputs, expected, strict=True)},
+                      outputs))
+    return {f"{name}.cu": "\n".join(lines), f"test_{name}.cu": cuda_test(name, number, tolerance, cases),
+            "CMakeLists.txt": cuda_cmake(name)}
 
 
 def _rounded(x: float, precision: str) -> float:
@@ -204,7 +329,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 
-def _header(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str) -> str:
+def _header(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: Inputs) -> str:
     number, upper = PRECISIONS[precision][0], name.upper()
     lines = [f"/* Robot '{model.name.replace('*/', '')}', made by rbd_ros. SI units; joints in the order of "
              f"{name}_joint_names.", "   Functions return 0, or 1 where a joint moves no inertia: then out is not "
@@ -212,9 +337,10 @@ def _header(model: RobotModel, name: str, functions: Sequence[Wanted], precision
              f"#define {upper}_NV {model.nv}", f"#define {upper}_LINKS {len(model.body_names)}", "",
              "#ifdef __cplusplus", 'extern "C" {', "#endif", "", f"extern const char *const {name}_joint_names[];"]
     lines += [f"extern const {number} {name}_{each}[];" for each in _limits(model)]
+    lines += ["", *more.comments] if more.comments else []
     for each in functions:
         of = "" if each.label == each.of else f" ({each.label})".replace("*/", "")
-        lines += ["", f"/* out: {WHAT[each.of]}{of} */", f"{_declaration(model, name, each, precision)};"]
+        lines += ["", f"/* out: {WHAT[each.of]}{of} */", f"{_declaration(model, name, each, precision, more)};"]
     return "\n".join([*lines, "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
 
 
@@ -228,7 +354,7 @@ def _cmake(name: str) -> str:
             f"target_link_libraries(test_{name} {name})\nadd_test(NAME {name} COMMAND test_{name})\n")
 
 
-def _test(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str) -> str:
+def _test(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: Inputs) -> str:
     """A C program that compares with results of the ordinary kernels."""
     number, suffix, tolerance = PRECISIONS[precision]
     rng = np.random.default_rng(0)
@@ -240,21 +366,29 @@ def _test(model: RobotModel, name: str, functions: Sequence[Wanted], precision: 
              f"    if (!(error <= {tolerance} * size)) failed = 1;",
              '    printf("%s: relative error %.1e\\n", what, error / size);', "}", "", "int main(void)", "{"]
     for wanted in functions:
-        state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)
-                 for kind in wanted.function.inputs]
-        if precision == "float":
-            state = [x.astype(np.float32).astype(np.float64) for x in state]
-        result = wanted.call(model, *state)
-        parts = result if isinstance(result, tuple) else (result,)
-        expected = np.concatenate([np.ravel(part) for part in parts])
+        arguments, results = _example(model, wanted, precision, more, rng)
+        expected = np.concatenate([np.ravel(part) for part in results])
         lines.append("    {")
-        for argument, values in zip(wanted.arguments, state, strict=True):
-            lines.append(f"        const {number} {argument}[] = {{{_numbers(values, suffix)}}};")
+        for argument, numbers in arguments.items():
+            lines.append(f"        const {number} {argument}[] = {{{_numbers(numbers, suffix)}}};")
         lines += [f"        const double expected[] = {{{_numbers(expected, '')}}};",
                   f"        {number} out[{len(expected)}];",
-                  f"        if ({name}_{wanted.name}({', '.join(wanted.arguments)}, out)) failed = 1;",
+                  f"        if ({name}_{wanted.name}({', '.join(_sizes(model, wanted, more))}, out)) failed = 1;",
                   f'        check("{wanted.name}", {len(expected)}, out, expected);', "    }"]
     return "\n".join([*lines, "    return failed;", "}", ""])
+
+
+def _example(model: RobotModel, wanted: Wanted, precision: str, more: Inputs, rng: np.random.Generator
+             ) -> tuple[dict[str, np.ndarray], tuple[np.ndarray, ...]]:
+    """Random arguments by name, and the arrays of the result."""
+    state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)
+             for kind in wanted.function.inputs]
+    if precision == "float":
+        state = [x.astype(np.float32).astype(np.float64) for x in state]
+    values, changed = more.example(model, rng)
+    result = wanted.call(changed, *state)
+    return (dict(zip(wanted.arguments, state, strict=True)) | values,
+            result if isinstance(result, tuple) else (result,))
 
 
 def _numbers(values: np.ndarray, suffix: str) -> str:

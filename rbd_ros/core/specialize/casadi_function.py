@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled.cache import cache_directory, prepare
-from ..derivatives.variable_inertias import inertia_map, moving_bodies
 from ..dynamics.friction import Friction, fitting
 from ..dynamics.hybrid import prescribed_mask
 from ..errors import RbdError
@@ -27,22 +26,14 @@ from ..lie import series
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
-from .c_source import Wanted, wanted_of
-from .functions import PLAIN, Variables, recorded
+from .c_source import OUTPUTS, Wanted, wanted_of
+from .functions import PLAIN, recorded
 from .machine import drop_oldest
+from .model_inputs import model_inputs
 from .plain import Plain
-from .program import Program, Scalar, Symbols, sincos
+from .program import Program, Scalar, sincos
 
 Array = NDArray[np.float64]
-OUTPUTS = {"inverse_dynamics": ("effort",), "gravity_effort": ("effort",), "bias_effort": ("effort",),
-           "forward_dynamics": ("acceleration",), "hybrid_dynamics": ("acceleration", "effort"),
-           "mass_matrix": ("M",), "coriolis_matrix": ("C",), "forward_kinematics": ("poses",), "jacobian": ("J",),
-           "inertial_regressor": ("Y",), "inverse_dynamics_derivatives": ("effort_q", "effort_v", "effort_a"),
-           "forward_dynamics_derivatives": ("acceleration_q", "acceleration_v", "acceleration_tau"),
-           "hybrid_dynamics_derivatives": ("unknown_q", "unknown_v", "unknown_given"),
-           "inverse_dynamics_time_derivatives": ("efforts",), "forward_dynamics_time_derivatives": ("accelerations",),
-           "body_velocities": ("velocities",), "body_accelerations": ("accelerations",), "kinetic_energy": ("energy",),
-           "potential_energy": ("energy",), "center_of_mass": ("center",), "centroidal_momentum": ("momentum",)}
 WITH_FRICTION = ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics")
 COMPILERS = ("cc", "gcc", "clang")
 KEPT = 100    # compiled functions in the cache
@@ -73,13 +64,10 @@ def casadi_function(model: RobotModel, function: str, *, friction: Friction | No
         raise not_a_model(model)
     wanted = wanted_of(model, function)
     _check(model, wanted, friction)
-    variable = moving_bodies(model, inertias, "inertias")
-    if payload:
-        moving_bodies(model, [payload], "payload")
+    more, variables = model_inputs(model, inertias, payload)
     ca = _casadi()
-    program = recorded(model, wanted.label, wanted.function, _BOTH, _variables(model, variable, payload))
-    sizes = dict(zip(wanted.arguments, wanted.sizes(model)[0], strict=True))
-    sizes |= ({"inertias": 10 * len(variable)} if variable else {}) | ({"payload": 10} if payload else {})
+    program = recorded(model, wanted.label, wanted.function, _BOTH, variables)
+    sizes = dict(zip(wanted.arguments, wanted.sizes(model)[0], strict=True)) | more
     inputs = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     law = None if friction is None else _Law(ca, model, wanted, friction, inputs)
     numbers = _numbers(ca, program, [x for name in inputs for x in ca.vertsplit(
@@ -115,25 +103,6 @@ def _check(model: RobotModel, wanted: Wanted, friction: Friction | None) -> None
             raise RbdError(f"casadi_function: {wanted.of} has no friction, which {', '.join(WITH_FRICTION)} have; "
                            "CasADi differentiates these with it")
         fitting(model, friction)
-
-
-def _variables(model: RobotModel, inertias: Sequence[str], payload: str) -> Variables | None:
-    """Inertial parameters as inputs: those of `inertias` replace the model's, those of the load are added."""
-    own = {name: x for name, x in zip(model.body_names, model.inertial_parameters.reshape(-1, 10), strict=True)}
-    load = [1.0, 0.01, 0.02, 0.03, 0.02, 0.001, 0.03, 0.002, 0.003, 0.04]    # any
-    bodies = [*inertias, *([payload] if payload else [])]
-    if not bodies:
-        return None
-
-    def put(block: Symbols, inputs: Symbols) -> None:
-        for k, body in enumerate(bodies):
-            record, to_node = inertia_map(model, body)
-            if k < len(inertias):
-                block[record] = block[record] - to_node @ own[body]
-            block[record] = block[record] + to_node @ inputs[10 * k:10 * k + 10]
-
-    values = [*(own[body] + load for body in inertias), *([load] if payload else [])]
-    return Variables(np.array(values).reshape(-1), put)
 
 
 # symbols: both branches of the small-angle switch, and quaternions of any norm
