@@ -4,7 +4,7 @@ Friction is added to the efforts (`dynamics.friction`); load-dependent friction 
 """
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from ...derivatives.second_derivatives import inverse_dynamics_second_derivative
 from ...derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...dynamics.inverse import inverse_dynamics
 from ..closed.closed_rows import ClosedRows
+from ..collision.distance_rows import DistanceRows
+from ..places.plane_limit import Planes
 from .curvature import EffortCurvature
 from .task import Task
 
@@ -33,7 +35,9 @@ def rows_of(task: Task, without: Collection[str] = ()) -> DynamicRows | ClosedRo
 
 
 class DynamicRows:
-    """Rows per knot: effort, power, effort rate, motor velocity (nv each) as the task uses them, then clearances."""
+    """Rows per knot: effort, power, effort rate, motor velocity (nv each) as the task uses them, then clearances of
+    points and distances of collision shapes.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task, self.model, self._specialized = task, task.model, task.specialized or task.model
@@ -43,8 +47,8 @@ class DynamicRows:
         if self.rate:
             task.friction.without_load("the rate of a motion's efforts")
         self._efforts_count = self.nv * (self.effort + self.power + self.rate + self.motor)
-        self.planes = task.planes
-        self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
+        self.places = [rows for rows in (task.planes, task.distances) if rows is not None and len(rows)]
+        self.count = self._efforts_count + sum(len(rows) for rows in self.places)
         self._curvature: EffortCurvature | None = None
         self._curvature_state: tuple[Array, Array] | None = None
         self.concave: Array | None = None    # friction's concave part (N, nv) of the latest curvature, by speeds
@@ -52,8 +56,14 @@ class DynamicRows:
     def values(self, z: Array) -> Array:
         """Rows (N, count) at states z (N, orders, nv)."""
         rows = self._stacked(z, *self._efforts(z)) if self._efforts_count else np.empty((len(z), 0))
-        return rows if self.planes is None else np.concatenate(
-            [rows, self.planes.values(np.ascontiguousarray(z[:, 0]))], axis=1)
+        return rows if not self.places else np.concatenate(
+            [rows, *(part.values(np.ascontiguousarray(z[:, 0])) for part in self.places)], axis=1)
+
+    def _place_rows(self) -> Iterator[tuple[Planes | DistanceRows, slice]]:
+        """Clearances and distances, and their rows."""
+        first = self._efforts_count
+        for part in self.places:
+            yield part, slice(first, first := first + len(part))
 
     def _efforts(self, z: Array) -> tuple[Array, Array | None]:
         """Efforts with friction, and their rates if used."""
@@ -81,8 +91,8 @@ class DynamicRows:
         """Derivatives (N, count, nz) at states z with efforts tau (N, nv)."""
         count, orders, nv = z.shape
         J = np.zeros((count, self.count, orders * nv))
-        if self.planes is not None:
-            J[:, self._efforts_count:, :nv] = self.planes.jacobian(np.ascontiguousarray(z[:, 0]))
+        for part, rows in self._place_rows():
+            J[:, rows, :nv] = part.jacobian(np.ascontiguousarray(z[:, 0]))
         if not self._efforts_count:
             return J
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
@@ -124,8 +134,8 @@ class DynamicRows:
         n = self.nv
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
-        if self.planes is not None:
-            out[:, :n, :n] += self.planes.curvature(q, c[:, self._efforts_count:])
+        for part, rows in self._place_rows():
+            out[:, :n, :n] += part.curvature(q, c[:, rows])
         if not self._efforts_count:
             return
         lam = c[:, :n].copy()
