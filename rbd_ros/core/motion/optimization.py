@@ -21,6 +21,7 @@ from ..model.scalars import positive, whole_number
 from .closed.closed_motion import ClosedMotion
 from .collision.clearance import RESOLUTION, Clearance, contact
 from .collision.collision_model import CollisionModel
+from .collision.distance_rows import JOINED
 from .optimal.checked_task import checked_task, check_first_guess
 from .optimal.certificate import PASSIVE, Certificate, Usage, certify
 from .optimal.first_guess import first_duration, first_guess, minimum_jerk, with_jerk_weight
@@ -280,7 +281,7 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
         apart = apart or task.distances.certificate(spline)
         if not apart.clear and apart.pair is not None:
             over = max(task.distances.clearance - apart.distance, RESOLUTION)
-            usage["distance"] = Usage(1.0 + over, " – ".join(apart.pair), apart.time)
+            usage["distance"] = Usage(1.0 + over, JOINED.join(apart.pair), apart.time)
     missed = [(name, pose.body) for name, pose, q in zip(("start", "goal"), task.poses, spline.control[[0, -1]],
                                                          strict=True) if pose and not pose.holds(q)]
     converged = solution.converged and not missed
@@ -305,5 +306,5 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
 
 
 def _touch(used: Usage, clearance: float) -> str:
-    first, _, second = used.joint.partition(" – ")
+    first, _, second = used.joint.partition(JOINED)
     return contact((first, second), clearance - (used.ratio - 1.0), clearance)

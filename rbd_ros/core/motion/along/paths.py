@@ -42,9 +42,23 @@ def path_of(model: RobotModel, path: Any) -> Path:
     knots[-1] = 1.0
     from scipy.interpolate import make_interp_spline    # local import: saves 20 MB in nodes without planning
 
-    curve = make_interp_spline(knots, points, k=min(5, len(points) - 1))    # of even degree if a single polynomial
+    # of even degree if a single polynomial
+    return InterpolatedPath(make_interp_spline(knots, points, k=min(5, len(points) - 1)))
 
-    def of_points(s: Array, order: int = 2) -> Array:
-        return np.array([curve(s, nu=k) for k in range(order + 1)])
 
-    return of_points
+class InterpolatedPath:
+    """A path on a spline of SciPy, a BSpline over [0, 1]."""
+
+    def __init__(self, curve: Any) -> None:
+        self.curve = curve
+
+    def __call__(self, s: Array, order: int = 2) -> Array:
+        return np.array([self.curve(s, nu=k) for k in range(order + 1)])
+
+    def polynomials(self) -> tuple[Array, Array]:
+        """Breaks (K + 1,), and powers (K, m, nv) of s − breaks[k]."""
+        from scipy.interpolate import PPoly    # local import: saves 20 MB in nodes without planning
+
+        pieces = PPoly.from_spline(self.curve)
+        real = np.diff(pieces.x) > 0.0
+        return np.append(pieces.x[:-1][real], pieces.x[-1]), pieces.c.transpose(1, 0, 2)[real, ::-1]

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from ...errors import RbdError, shown
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from .clearance import Clearance, Sweeper, certify, contact, polynomials
+from ...model.scalars import at_least
+from ..usage import Usage
+from .clearance import RESOLUTION, Clearance, Sweeper, certify, contact, polynomials
 from .collision_model import CollisionModel
 from .sweeping import CLEAR
 
+JOINED = " – "    # between the names of a pair
 FAR = 0.05        # m beyond the clearance, from which on a distance is constant for the search
 NEARBY = 0.05     # m beyond the clearance: pairs that come nearer along the first guess have rows
 STEP = 1e-4       # rad or m, of differences of gradients
@@ -49,13 +52,33 @@ class DistanceRows:
     clearance: float
     index: NDArray[np.int64]
 
+    @classmethod
+    def of_all(cls, model: RobotModel, collisions: Any, clearance: Any) -> DistanceRows:
+        """Of all pairs; raises `RbdError` for wrong arguments."""
+        checked = checked_collisions(model, collisions)
+        return cls(checked, at_least(0.0, clearance, "clearance", "m"), np.arange(len(checked.pairs)))
+
+    def usage(self, motion: Any, q: Array, t: Array) -> Usage:
+        """1 minus the smallest distance (m) beyond the clearance: at samples q (N, nq) at t (N,) of a motion that is
+        certified for all times, and elsewhere where it is not.
+        """
+        apart = self.certificate(motion)
+        if not apart.clear and apart.pair is not None:
+            over = max(self.clearance - apart.distance, RESOLUTION)
+            return Usage(1.0 + over, JOINED.join(apart.pair), apart.time)
+        distances = self.values(np.ascontiguousarray(q))
+        if not distances.size:
+            return Usage(1.0 - FAR, "", 0.0)
+        s, k = np.unravel_index(int(np.argmin(distances)), distances.shape)
+        return Usage(min(1.0, 1.0 + self.clearance - float(distances[s, k])), self.names[k], float(t[s]))
+
     def __len__(self) -> int:
         return len(self.index)
 
     @property
     def names(self) -> tuple[str, ...]:
         """"first – second" of each pair."""
-        return tuple(" – ".join(self.collisions.pairs[k]) for k in self.index)
+        return tuple(JOINED.join(self.collisions.pairs[k]) for k in self.index)
 
     @property
     def sweeper(self) -> Sweeper:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import RbdError
-from ..interior_point.search import Solution, Stop, solve
+from ..interior_point.search import KINK, Solution, Stop, solve
 from ..splines import SplineMotion
 from .certificate import Certificate, certify, samples
 from .nodes import thinned
@@ -59,7 +59,7 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     solution = solve(problem, x, tolerance, deadline, warm_start, FIRST_REFINEMENT_BARRIER, stop)
     iterations, threshold, first_solution = solution.iterations, PEAK_THRESHOLD, solution
     for _ in range(REFINEMENTS):
-        if solution.reason not in ("inside", "converged") or (
+        if solution.reason not in ("inside", "converged", KINK) or (
                 solution is not first_solution and solution.violation > 10.0 * tolerance):
             break
         certificate = certify(task, motion := spline(problem, solution.x), threshold, 0.0)    # with the fewest samples
