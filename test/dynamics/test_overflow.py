@@ -6,6 +6,7 @@ import inspect
 import numpy as np
 import pytest
 from support.closed import closed
+from support.collisions import capsules
 from support.elastic_arm import DRIVES
 from support.trees import TYPES, mimic_tree, random_tree
 

@@ -35,6 +35,13 @@ def robot(first, second="", joints=("floating",), between=""):
     return f'<robot name="r">{links}{moving}</robot>'
 
 
+def with_free_pairs(collisions):
+    """The collision model without pairs of links that always touch."""
+    sampled = rbd.sampled_pairs(collisions, 300)
+    return collisions.without_pairs(pair for pair, reason in zip(sampled.pairs, sampled.reasons, strict=True)
+                                    if reason == "Always")
+
+
 def capsules(sample, radius=0.07):
     """URDF of a sample with a capsule for each link, from its frame to that of the next joint."""
     text = rbd.sample_path(sample).read_text(encoding="utf-8")

@@ -179,7 +179,7 @@ def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, pl
     good = (effort <= limits.effort).all(axis=1)
     if len(planes):
         good &= (planes.values(q) >= 0.0).all(axis=1)
-    clear: NDArray[np.bool_] = np.asarray(good).reshape(len(begin), SAMPLES).all(axis=1)
+    clear = np.array(good.reshape(len(begin), SAMPLES).all(axis=1))
     if apart is not None:
         for i in np.flatnonzero(clear):
             clear[i] = apart.clear(np.array([begin[i], end[i]]))
