@@ -125,6 +125,8 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
         x = _optimised(x, information, Penalty(model, series, narrowed, half_spaces, apart), begin + 0.9 * budget, tell)
     motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, half_spaces, apart)
     condition, log_det = information.quality(series.projected(motion.coefficients))
+    if free is not None and free[1] < log_det:    # both are local optima: this one would do without collisions, too
+        free = condition, log_det
     tell(f"condition number {condition:.3g}")
     return Excitation(model, motion, total, times, condition, log_det, usage, time.monotonic() - begin, free)
 

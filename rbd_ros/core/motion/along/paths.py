@@ -1,6 +1,7 @@
 """Paths for `time_optimal`: positions by s in [0, 1], through points or along a motion."""
 from __future__ import annotations
 
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,5 @@ class InterpolatedPath:
 
     def polynomials(self) -> tuple[Array, Array]:
         """Breaks (K + 1,), and powers (K, m, nv) of s − breaks[k]."""
-        from scipy.interpolate import PPoly    # local import: saves 20 MB in nodes without planning
-
-        pieces = PPoly.from_spline(self.curve)
-        real = np.diff(pieces.x) > 0.0
-        return np.append(pieces.x[:-1][real], pieces.x[-1]), pieces.c.transpose(1, 0, 2)[real, ::-1]
+        breaks = np.unique(self.curve.t)
+        return breaks, np.stack([self.curve(breaks[:-1], nu=m) / factorial(m) for m in range(self.curve.k + 1)], axis=1)
