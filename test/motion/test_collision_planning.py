@@ -145,7 +145,7 @@ def test_distances_are_those_of_coal_and_gradients_those_of_differences(name):
 WALL = [{"name": "wall", "shape": "box", "size": [0.1, 1.0, 1.0], "frame": [0.75, 0.0, 0.0]}]
 
 
-def planar():
+def planar(gravity=(0.0, 0.0, 0.0)):
     """Two links of 0.5 m, which turn about the vertical, and a wall: the second link has to fold to pass it."""
     rod = collision('<capsule radius="0.02" length="0.4"/>', '<origin xyz="0.25 0 0" rpy="0 1.5707963267948966 0"/>')
     inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
@@ -156,7 +156,7 @@ def planar():
                      '<limit lower="-3" upper="3" velocity="2" effort="50"/></joint>'
                      for name, a, b, x in (("shoulder", "base", "upper", 0.0), ("elbow", "upper", "lower", 0.5)))
     text = f'<robot name="planar">{links}{joints}</robot>'
-    model = rbd.load_urdf(text, gravity=(0.0, 0.0, 0.0))
+    model = rbd.load_urdf(text, gravity=gravity)
     return model, rbd.CollisionModel.from_urdf(text, model, obstacles=WALL)
 
 
@@ -280,9 +280,9 @@ def test_numbers_that_are_no_clearance_are_refused():
 
 
 def test_an_excitation_hits_nothing_and_says_what_that_costs():
-    model, collisions = planar()
+    model, collisions = planar((0.0, -9.81, 0.0))
     low = collisions.with_obstacles([{"name": "side", "shape": "box", "size": [2.0, 0.1, 1.0],
-                                      "frame": [0.0, 0.5, 0.0]}]).without_pairs([("upper", "lower")])
+                                      "frame": [0.0, -0.75, 0.0]}])
     limits = rbd.MotionLimits(velocity=1.5, acceleration=10.0, position_lower=-3.0, position_upper=0.0)
     made = rbd.excitation(model, 4.0, limits=limits, collisions=low, seconds=2.0)
     assert made.good and made.usage["distance"].ratio <= 1.0 and low.certify(made, 0.01).clear

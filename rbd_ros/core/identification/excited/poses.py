@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from ...model.scalars import positive
 from ...model.state import not_a_model
 from ...motion.collision.collision_model import CollisionModel
 from ...motion.collision.distance_rows import DistanceRows
+from ...motion.collision.planned_path import search_path
 from ...motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from ...motion.places.plane_limit import PlaneLimit, Planes
 from ...motion.rest_to_rest import PEAK_SPEED, RestToRestMotion
@@ -38,6 +40,8 @@ SPEED = 0.3            # rad/s or m/s, peak between poses
 DWELL = 0.3            # s at rest at both ends of a sweep
 SAMPLES = 25           # of a straight segment, for planes and effort limits
 BLOCKED = 1e6          # s: cost of a transfer that a plane or an effort limit forbids
+AROUND = 3.0           # assumed factor of the duration of a transfer that has to go around something
+WAYS_AROUND = 5000     # random configurations for one
 NEGLIGIBLE = 1e-9      # singular values of the static regressor, relative to the largest
 RIDGE = 1e-8           # of the information matrix, relative: zero offsets that gravity does not show
 
@@ -112,12 +116,15 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
     tell(f"{rank} base parameters of gravity, condition number {condition:.3g}")
     speeds = np.minimum(fastest, allowed.velocity)
     poses, offsets = candidates[chosen], directions[chosen]
-    order, transfers = _path(model, poses - offsets, speeds, allowed, half_spaces, apart)
+    order, ways = _path(model, poses - offsets, speeds, allowed, half_spaces, apart)
     points, durations = [], []
     slow = PEAK_SPEED * float(np.max(2.0 * sweep / np.minimum(SWEEP_SPEED, speeds)))
     for k, i in enumerate(order):
         points += [poses[i] - offsets[i], poses[i] + offsets[i], poses[i] - offsets[i]]
-        durations += [slow, slow, *([transfers[k]] if k < count - 1 else [])]
+        durations += [slow, slow]
+        if k < count - 1:
+            points += list(ways[k][1:-1])
+            durations += [_seconds(a, b, speeds) for a, b in pairwise(ways[k])]
     motion = RestToRestMotion(points, durations, np.full(len(points), DWELL))
     return PoseExcitation(model, motion, poses[order], condition, rank)
 
@@ -186,14 +193,23 @@ def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, pl
     return clear
 
 
+def _seconds(a: Array, b: Array, speeds: Array) -> float:
+    """Duration of a straight transfer, s."""
+    return PEAK_SPEED * float(np.max(np.abs(b - a) / speeds))
+
+
 def _path(model: RobotModel, q: Array, speeds: Array, limits: CheckedLimits,
-          planes: Planes, apart: DistanceRows | None) -> tuple[list[int], Array]:
-    """An order of small total duration through positions (N, nv), and the durations of its transfers (s)."""
+          planes: Planes, apart: DistanceRows | None) -> tuple[list[int], list[Array]]:
+    """An order of small total duration through positions (N, nv), and the transfers (points, nv): straight, or around
+    what they would hit.
+    """
     count = len(q)
     first, second = np.triu_indices(count, 1)
     cost = np.zeros((count, count))
-    seconds = PEAK_SPEED * np.max(np.abs(q[first] - q[second]) / speeds, axis=1)
-    cost[first, second] = np.where(_free(model, q[first], q[second], limits, planes, apart), seconds, BLOCKED)
+    straight = _free(model, q[first], q[second], limits, planes, apart)
+    kept = straight if apart is None else _free(model, q[first], q[second], limits, planes, None)
+    seconds = np.array([_seconds(a, b, speeds) for a, b in zip(q[first], q[second], strict=True)])
+    cost[first, second] = np.where(kept, np.where(straight, seconds, AROUND * seconds), BLOCKED)
     cost += cost.T
     order = [0]
     while len(order) < count:
@@ -210,8 +226,13 @@ def _path(model: RobotModel, q: Array, speeds: Array, limits: CheckedLimits,
                 if gain > 1e-9:
                     order[i:j] = order[i:j][::-1]
                     improved = True
-    transfers = cost[order[:-1], order[1:]]
-    if transfers.max(initial=0.0) >= BLOCKED:
-        raise RbdError("excitation_poses: no straight transfer between some poses keeps planes, distances and effort "
-                       "limits: widen the limits, or ask for fewer poses")
-    return order, transfers
+    ways = [q[[i, j]] for i, j in pairwise(order)]
+    for k, way in enumerate(ways):
+        if apart is not None and not apart.clear(way):
+            ways[k] = search_path(apart.sweeper, way[0], way[1], apart.clearance, limits.position_lower,
+                                  limits.position_upper, k, WAYS_AROUND).points
+    if cost[order[:-1], order[1:]].max(initial=0.0) >= BLOCKED or not all(
+            len(way) and _free(model, way[:-1], way[1:], limits, planes, None).all() for way in ways):
+        raise RbdError("excitation_poses: no transfer between some poses keeps planes, distances and effort limits: "
+                       "widen the limits, or ask for fewer poses")
+    return order, ways
