@@ -56,7 +56,7 @@ def test_what_is_contradictory_or_missing_is_said(cell, capsys):
                            (["--clearance", "-1"], "clearance")):
         assert main(["plan", "arm.urdf", *ENDS, *options]) == 1
         assert words in capsys.readouterr().err
-    assert main(["plan", "arm.urdf", "--from", "0", "0", "0", "--to", "0.65", "0", "0", "--obstacles", "post.yaml"]) == 1
+    assert main(["plan", "arm.urdf", "--from", "0,0,0", "--to", "0.65,0,0", "--obstacles", "post.yaml"]) == 1
     assert "goal: 'l" in (said := capsys.readouterr().err) and "'post' overlap by 0." in said
 
 

@@ -21,7 +21,6 @@ FAR = 0.05        # m beyond the clearance, from which on a distance is constant
 NEARBY = 0.05     # m beyond the clearance: pairs that come nearer along the first guess have rows
 STEP = 1e-4       # rad or m, of differences of gradients
 MOST_BENT = 5.0   # 1/m, largest curvature of a distance that is used: at edges it is infinite
-LIGHT = 1e-3      # share of the largest weight, below which a curvature is left out
 
 
 def checked_collisions(model: RobotModel, collisions: Any) -> CollisionModel:
@@ -104,24 +103,15 @@ class DistanceRows:
             gradients[s, overlapping] = self.collisions._slopes(q[s], self.index[overlapping])
         return gradients
 
-    def curvature(self, q: Array, weights: Array) -> Array:
-        """Second derivatives (N, nv, nv) of Σ weights (N, P) · distances, by differences, without those of edges."""
-        n = q.shape[1]
-        out = np.zeros((len(q), n, n))
-        large = np.abs(weights) > LIGHT * np.abs(weights).max(initial=0.0)
-        used, pairs = np.flatnonzero(large.any(axis=1)), np.flatnonzero(large.any(axis=0))
-        if not len(used):
-            return out
-        near, weights, rows = q[used], weights[np.ix_(used, pairs)], replace(self, index=self.index[pairs])
-        slope = rows.jacobian(near)
-        bent = np.zeros((len(used), n, n))
-        for j in range(n):
-            moved = near.copy()
+    def bends(self, q: Array) -> Array:
+        """Second derivatives (N, P, nv, nv) of the distances, by differences, without those of edges."""
+        slope = self.jacobian(q)
+        out = np.empty((*slope.shape, q.shape[1]))
+        for j in range(q.shape[1]):
+            moved = q.copy()
             moved[:, j] += STEP
-            change = (rows.jacobian(moved) - slope) / STEP
-            bent[:, j] = np.matmul(weights[:, None], np.clip(change, -MOST_BENT, MOST_BENT))[:, 0]
-        out[used] = 0.5 * (bent + np.swapaxes(bent, 1, 2))
-        return out
+            np.clip((self.jacobian(moved) - slope) / STEP, -MOST_BENT, MOST_BENT, out=out[..., j])
+        return 0.5 * (out + np.swapaxes(out, 2, 3))
 
     def with_nearby(self, q: Array) -> DistanceRows:
         """With the pairs that come near at one of these configurations (N, nq)."""

@@ -22,6 +22,7 @@ from .task import Task
 Array = NDArray[np.float64]
 DIFFERENCE_STEP = 2e-3    # rad or m, of fourth-order differences, with errors of about 1e-11
 MAX_DISPLACEMENT = 0.4    # rad or m (and a tenth of rad/s or m/s): change of knots after which curvature is recomputed
+MAX_DISPLACEMENT_APART = 0.02    # rad or m, likewise of distances of collision shapes
 MAX_DISPLACEMENT_PASSIVE = 0.01    # likewise with unactuated joints, whose multipliers are large
 
 
@@ -51,6 +52,7 @@ class DynamicRows:
         self.count = self._efforts_count + sum(len(rows) for rows in self.places)
         self._curvature: EffortCurvature | None = None
         self._curvature_state: tuple[Array, Array] | None = None
+        self._bends: tuple[Array, Array] | None = None    # knots q, and second derivatives of the distances there
         self.concave: Array | None = None    # friction's concave part (N, nv) of the latest curvature, by speeds
 
     def values(self, z: Array) -> Array:
@@ -135,7 +137,8 @@ class DynamicRows:
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
         for part, rows in self._place_rows():
-            out[:, :n, :n] += part.curvature(q, c[:, rows])
+            out[:, :n, :n] += (part.curvature(q, c[:, rows]) if isinstance(part, Planes) else
+                               np.einsum("np,npij->nij", c[:, rows], self._bends_of(part, q)))
         if not self._efforts_count:
             return
         lam = c[:, :n].copy()
@@ -171,6 +174,12 @@ class DynamicRows:
             index = np.arange(n, 2 * n)
             out[:, index, index] += by_speed
             self.concave = np.minimum(by_speed, 0.0)
+
+    def _bends_of(self, distances: DistanceRows, q: Array) -> Array:
+        """Second derivatives of the distances, kept until the knots have moved."""
+        if self._bends is None or np.abs(q - self._bends[0]).max() > MAX_DISPLACEMENT_APART:
+            self._bends = q, distances.bends(q)
+        return self._bends[1]
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
         """out := ∂τ̇ by q, v, a, jerk: the time derivatives of ∂τ plus ∂τ shifted by one order."""
