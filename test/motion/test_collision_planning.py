@@ -123,7 +123,7 @@ def test_what_is_no_motion_is_refused(wrong):
 def test_distances_are_those_of_coal_and_gradients_those_of_differences(name):
     model, collisions = cell(name)
     rng = np.random.default_rng(3)
-    q = np.array([model.random_configuration(rng) for _ in range(20)])
+    q = np.array([model.random_configuration(rng) for _ in range(40)])
     distances, gradients = collisions._sweeper.near(q, np.inf, slopes=True)
     apart = distances > -np.inf
     cylinders = name.endswith("panda_collision")

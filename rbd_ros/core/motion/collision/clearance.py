@@ -192,9 +192,7 @@ def certify(collisions: Any, motion: Any, clearance: float) -> Clearance:
     times = np.unique(np.concatenate([np.linspace(breaks[0], breaks[-1], SAMPLES), [t]]))
     q = values(breaks, powers, times)
     distances = sweeper.near(q, np.inf)[0]
-    for s, k in np.argwhere(distances == -np.inf)[:2 * SAMPLES]:
-        distances[s, k] = collisions._distance(q[s], int(k))
-    distances[distances == -np.inf] = 0.0
+    collisions._fill(q, np.arange(len(collisions.pairs)), distances)
     if code == GAVE_UP:
         names = collisions.pairs[pair]
         at = int(np.searchsorted(times, t))

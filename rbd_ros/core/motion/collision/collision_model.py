@@ -202,9 +202,15 @@ class CollisionModel:
     def _sweeper(self) -> Sweeper:
         return Sweeper(self.model, self.pieces, self._indices)
 
-    def _distance(self, q: Array, pair: int) -> float:
-        """Distance of one pair at q (nq,), m."""
-        return Posed(self._distances, self._places(q)[0][0]).distance(pair)
+    def _fill(self, q: Array, index: NDArray[np.int64], distances: Array) -> None:
+        """Replace −inf in distances (N, pairs) of these pairs at q (N, nq), m, by depths."""
+        overlapping = np.flatnonzero((distances == -np.inf).any(axis=1))
+        if not len(overlapping):
+            return
+        for s, place in zip(overlapping, self._places(q[overlapping])[0], strict=True):
+            posed = Posed(self._distances, place)
+            for k in np.flatnonzero(distances[s] == -np.inf):
+                distances[s, k] = posed.distance(int(index[k]))
 
     def _slopes(self, q: Array, index: NDArray[np.int64]) -> Array:
         """Gradients (pairs, nv) of these pairs at q (nq,)."""

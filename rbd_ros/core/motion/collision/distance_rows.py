@@ -91,8 +91,7 @@ class DistanceRows:
     def values(self, q: Array) -> Array:
         """Distances (N, P) at q (N, nq)."""
         distances = self.sweeper.near(q, self.within, self.index)[0]
-        for s, k in np.argwhere(distances == -np.inf):
-            distances[s, k] = self.collisions._distance(q[s], int(self.index[k]))
+        self.collisions._fill(q, self.index, distances)
         return distances
 
     def jacobian(self, q: Array) -> Array:

@@ -136,8 +136,10 @@ def _drop(S, count):
 
 
 @sweep
-def nearest_in_simplex(S, count):
-    """Weights into S, without vertices that have none; returns how many are left, 0 if the origin is inside."""
+def nearest_in_simplex(S, count, apart):
+    """Weights into S, without vertices that have none; returns how many are left, 0 if the origin is inside. apart:
+    whether it is known to be outside, where a flat tetrahedron may not show it.
+    """
     L = 4 * POINTS
     a = vector(S, 0)
     if count == 1:
@@ -152,7 +154,7 @@ def nearest_in_simplex(S, count):
         S[L], S[L + 1], S[L + 2] = nearest_in_triangle(a, b, c)
         return _drop(S, 3)
     d = vector(S, 3 * POINTS)
-    if not (_beyond(a, b, c, d) or _beyond(a, b, d, c) or _beyond(a, c, d, b) or _beyond(b, c, d, a)):
+    if not apart and not (_beyond(a, b, c, d) or _beyond(a, b, d, c) or _beyond(a, c, d, b) or _beyond(b, c, d, a)):
         return 0
     least = np.inf
     for face in range(4):
@@ -228,7 +230,7 @@ def separation(P, V, X, i, j, motion, clearance, exact, axis, k, S):
         put(S, POINTS * count, w)
         put(S, POINTS * count + 3, a)
         put(S, POINTS * count + 6, b)
-        count = nearest_in_simplex(S, count + 1)
+        count = nearest_in_simplex(S, count + 1, lower + radii > 0.0)
         if count == 0:
             return (-np.inf, -np.inf) if not exact and -radii <= clearance else (-np.inf, -radii)
         v = (0.0, 0.0, 0.0)
@@ -237,7 +239,7 @@ def separation(P, V, X, i, j, motion, clearance, exact, axis, k, S):
         square = dot(v, v)
         size = np.sqrt(square)
         upper = min(upper, size - radii)
-        if size < TOUCHING:
+        if size < TOUCHING and not lower + radii > TOUCHING:
             return (-np.inf, -np.inf) if not exact and -radii <= clearance else (-np.inf, -radii)
         if not exact and upper <= clearance:
             return -np.inf, -np.inf
