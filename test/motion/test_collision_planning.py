@@ -31,7 +31,7 @@ def spline(collisions, rng, size=1.0):
     """A random motion of splines within the limits, about a configuration without collisions if one is found soon."""
     model = collisions.model
     low, high = np.maximum(model.position_lower, -np.pi), np.minimum(model.position_upper, np.pi)
-    draws = rng.uniform(low, high, (300, model.nv))
+    draws = rng.uniform(low, high, (4000, model.nv))
     middle = next((q for q in draws if not collisions.collides(q, 0.02)), draws[0])
     control = np.clip(middle + size * rng.normal(size=(12, model.nv)), low, high)
     return rbd.SplineMotion(control, 2.0)

@@ -21,6 +21,7 @@ from .sweeping import CLEAR, GAVE_UP, NEAR, near_distances, sweep_motion
 CORES = {"sphere": separation.POINT, "capsule": separation.SEGMENT, "box": separation.BOX,
          "cylinder": separation.CYLINDER, "mesh": separation.HULL, "plane": separation.PLANE}
 ENDLESS = 1e30          # m, radius of a plane's sphere
+ROUNDING = 1e-9         # m, beyond the clearance: what touches exactly is not clear
 RESOLUTION = 1e-6       # m: how far pieces move in the smallest interval
 EVALUATIONS = 300_000   # of configurations, at most
 SAMPLES = 200           # of a motion that touches, for the deepest place
@@ -102,7 +103,8 @@ class Sweeper:
         found = np.zeros(3)
         code = sweep_motion.call(self.model._block, self.table, self.vertices, self.edges, self.pairs,
                                  breaks, powers, np.zeros(self.model.nq) if error is None else error,
-                                 np.zeros((len(self.pairs), 3)), np.array([clearance, resolution, evaluations]), found)
+                                 np.zeros((len(self.pairs), 3)),
+                                 np.array([clearance + ROUNDING, resolution, evaluations]), found)
         return int(code), float(found[0]), int(found[1])
 
     def near(self, q: Array, within: float, pairs: NDArray[np.int64] | None = None,
