@@ -29,6 +29,7 @@ PARTS: dict[str, Any] = {
     "effort_findings": lambda args: {"quick": args.quick},
     "inverse_kinematics": lambda args: {"quick": args.quick},
     "collision": lambda args: {"quick": args.quick},
+    "collision_planning": lambda args: {"quick": args.quick},
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
     "motion_peers": lambda args: {"quick": args.quick},
     "batch": lambda args: {"quick": args.quick},
@@ -48,9 +49,9 @@ PARTS: dict[str, Any] = {
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes or [*NODES, "series"]},
 }
 ON_REQUEST = ("batch", "cuda", "simulation", "identification", "drive_gains", "observer", "cartesian",
-              "effort_findings", "inverse_kinematics", "collision", "motion_fuzz", "motion_peers", "loop_options",
-              "soak", "fuzz", "joint_state_bytes", "torch_peers", "command_bytes", "large", "simulators", "walk",
-              "loop")
+              "effort_findings", "inverse_kinematics", "collision", "collision_planning", "motion_fuzz",
+              "motion_peers", "loop_options", "soak", "fuzz", "joint_state_bytes", "torch_peers", "command_bytes",
+              "large", "simulators", "walk", "loop")
 
 
 def main() -> None:

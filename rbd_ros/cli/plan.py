@@ -20,6 +20,7 @@ from ..runtime.planning.motion_planner import MotionPlanner
 from ..runtime.planning.motion_request import CALM, MotionRequest, MotionWaypoint
 from ..runtime.planning.planner_settings import PlannerSettings
 from . import plan_report
+from .files.collisions import add_collisions, collisions_of
 from .files.robot import add_robot, load_robot
 from .files.waiting import waiting
 
@@ -51,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="share of the velocity limits (default: %(default)g)")
     parser.add_argument("--acceleration", type=float, default=np.inf, help="limit in rad/s² or m/s² (default: none)")
     parser.add_argument("--jerk", type=float, default=np.inf, help="limit in rad/s³ or m/s³ (default: none)")
+    add_collisions(parser)
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="S",
                         help="time limit of the search, s (default: %(default)g)")
     parser.add_argument("--starts", type=int, metavar="N",
@@ -93,14 +95,15 @@ def run(namespace: argparse.Namespace) -> int:
         payload_body=(namespace.payload_body or model.body_names[-1]) if payload else "",
         payload=(payload[0], payload[1:] or (0.0, 0.0, 0.0), np.zeros((3, 3))) if payload else (0.0, (0, 0, 0), ()),
         sample_period=namespace.sample_period)
-    task = planner.prepare(request, 0.0)
+    collisions, said = collisions_of(namespace, model)
+    task = replace(planner.prepare(request, 0.0), collisions=collisions, clearance=namespace.clearance)
     if namespace.start_body:
         task = replace(task, start=_pose("--from-body", namespace.start_body))    # instead of those zeros
     if namespace.goal_body:
         task = replace(task, goal=_pose("--to-body", namespace.goal_body))
     with waiting("searching", namespace.time_limit):
         plan = planner.search(task)
-    print(plan_report.text(plan, task))
+    print(plan_report.text(plan, task, said))
     if plan.points is not None and namespace.output:
         plan_report.WRITERS[namespace.output.suffix](namespace.output, plan)
         print(f"wrote {namespace.output} ({len(plan.points.time)} points)")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import RbdError
 from ..core.text_table import aligned
-from ..runtime.planning.motion_planner import UNAWARE, Plan
+from ..runtime.planning.motion_planner import Plan
 from ..runtime.planning.motion_request import PlanningTask
 from ..runtime.planning.sampled import Points
 
@@ -19,8 +19,9 @@ Array = NDArray[np.float64]
 SECOND = 1_000_000_000
 
 
-def text(plan: Plan, task: PlanningTask) -> str:
-    """Summary: whether the motion is good, figures, usage of each kind of limit, and usage per joint."""
+def text(plan: Plan, task: PlanningTask, collisions: str) -> str:
+    """Summary: whether the motion is good, figures, usage of each kind of limit, and usage per joint.
+    collisions: what is said of them."""
     motion = plan.motion
     objective = " + ".join(name if weight == 1.0 else f"{weight:g} {name}" for name, weight in task.objective.items())
     headline = "optimal motion" if plan.good else "NO GOOD MOTION FOUND"
@@ -28,7 +29,7 @@ def text(plan: Plan, task: PlanningTask) -> str:
              f"KKT residual {motion.kkt_residual:.1e}, {motion.iterations} iterations, {motion.seconds:.2f} s"
              + (f"; the best of {task.starts} starts" if task.starts > 1 else ""), ""]
     rows = [("limit", "used", "by joint", "at")]
-    rows += [(name, f"{100.0 * used.ratio:.2f} %" if np.isfinite(used.ratio) else "-", used.joint, f"{used.time:.3f} s")
+    rows += [(name, _used(name, used.ratio, task.clearance), used.joint, f"{used.time:.3f} s")
              for name, used in motion.usage.items()]
     lines += [*aligned(rows), ""]
     limits = task.limits.checked(task.model)
@@ -40,8 +41,14 @@ def text(plan: Plan, task: PlanningTask) -> str:
         joints.append((name, f"{start[j]:.3f}", f"{goal[j]:.3f}", f"{v[j]:.3f}",
                        _share(v[j], limits.velocity[j]), f"{effort[j]:.2f}", _share(effort[j], limits.effort[j])))
     lines += aligned(joints)
-    lines += ["", plan.reason or UNAWARE]
+    lines += ["", *([plan.reason] if plan.reason else []), collisions]
     return "\n".join(lines)
+
+
+def _used(name: str, ratio: float, clearance: float) -> str:
+    if name == "distance":
+        return f"{clearance + 1.0 - ratio:.4f} m"
+    return f"{100.0 * ratio:.2f} %" if np.isfinite(ratio) else "-"
 
 
 def _share(value: float, limit: float) -> str:

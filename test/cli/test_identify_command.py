@@ -92,25 +92,27 @@ def test_excite_writes_a_trajectory_within_the_limits(tmp_path, capsys):
     path = tmp_path / "motion.yaml"
     arm = str(rbd.sample_path("two_link"))
     assert main(["excite", arm, "-o", str(path), "--duration", "6", "--seconds", "2", "--acceleration", "10",
-                 "--velocity", "0.5"]) == 0
+                 "--velocity", "0.5", "--no-collisions"]) == 0
     said = capsys.readouterr()
     assert "condition number" in said.out and str(path) in said.out and "log det" in said.err + "log det"
     model = rbd.sample("two_link")
     v = np.array([point["velocities"] for point in yaml.safe_load(path.read_text())["points"]])
     assert np.abs(v).max() <= 0.5 * model.velocity_limit.max() + 1e-9
     iiwa = str(rbd.sample_path("iiwa"))
-    assert main(["excite", iiwa, "-o", str(path), "--duration", "5", "--seconds", "3", "--floor", "0.3"]) == 0
+    assert main(["excite", iiwa, "-o", str(path), "--duration", "5", "--seconds", "3", "--floor", "0.3",
+                 "--no-collisions"]) == 0
     assert "clearance     at least 0." in capsys.readouterr().out
     q = np.array([point["positions"] for point in yaml.safe_load(path.read_text())["points"]])
     assert rbd.forward_kinematics(rbd.sample("iiwa"), q)[:, 4:, 2, 3].min() > 0.299
     for wrong in (["--velocity", "2"], ["--margin", "0.5"], ["--duration", "-1"]):
-        assert main(["excite", arm, "-o", str(path), *wrong]) == 1
+        assert main(["excite", arm, "-o", str(path), "--no-collisions", *wrong]) == 1
         assert capsys.readouterr().err.startswith("rbd excite:")
 
 
 def test_poses_are_written_and_identified_with_their_zeros(tmp_path, capsys):
     path, arm = tmp_path / "poses.csv", str(rbd.sample_path("two_link"))
-    assert main(["excite", arm, "-o", str(path), "--poses", "6", "--speed", "0.5", "--rate", "50"]) == 0
+    assert main(["excite", arm, "-o", str(path), "--poses", "6", "--speed", "0.5", "--rate", "50",
+                 "--no-collisions"]) == 0
     said = capsys.readouterr().out
     assert "6 poses of" in said and "begins at rest at" in said and f"wrote {path}" in said
     model = rbd.sample("two_link").with_(damping=0.2, friction=0.3)
@@ -123,9 +125,10 @@ def test_poses_are_written_and_identified_with_their_zeros(tmp_path, capsys):
     assert main(["identify", arm, str(recording), "--zeros"]) == 0
     said = " ".join(capsys.readouterr().out.split())    # the last link's centre of mass explains the elbow's
     assert f"taken as right: {', '.join(model.velocity_names)}" in said
-    assert main(["excite", arm, "-o", str(path), "--poses", "6"]) == 0    # long and slow: 20 points per second
+    # long and slow: 20 points per second
+    assert main(["excite", arm, "-o", str(path), "--poses", "6", "--no-collisions"]) == 0
     assert np.diff(np.loadtxt(path, delimiter=",", skiprows=1)[:, 0]).mean() == pytest.approx(0.05, rel=0.01)
-    assert main(["excite", arm, "-o", str(path), "--poses", "1"]) == 1
+    assert main(["excite", arm, "-o", str(path), "--poses", "1", "--no-collisions"]) == 1
     assert "count must be an integer from 3" in capsys.readouterr().err
 
 
@@ -152,7 +155,7 @@ CONTINUOUS = """<robot name="turner"><link name="base"/>
 def test_joints_that_turn_without_end_are_excited_and_what_has_no_limit_is_said(effort, tmp_path, capsys):
     arm, path = tmp_path / "arm.urdf", tmp_path / "motion.yaml"
     arm.write_text(CONTINUOUS.replace("EFFORT", effort))
-    assert main(["excite", str(arm), "-o", str(path), "--duration", "4", "--seconds", "0.5"]) == 0
+    assert main(["excite", str(arm), "-o", str(path), "--duration", "4", "--seconds", "0.5", "--no-collisions"]) == 0
     said = capsys.readouterr().out
     points = yaml.safe_load(path.read_text())["points"]
     for name, field, free in (("position", "positions", True), ("acceleration", "accelerations", True),

@@ -19,7 +19,8 @@ def test_a_motion_as_table_and_files(tmp_path, capsys):
         assert main([*ARM, "--duration", "1.5", "--output", str(tmp_path / name)]) == 0
     shown = capsys.readouterr().out
     assert "two_link: optimal motion, 1.5 s, least effort + 0.1 jerk_share" in shown
-    assert "nothing here knows of collisions" in shown and "wrote" in shown
+    assert "collisions are not considered: with itself, the table, or you (" in shown
+    assert "no <collision> shapes" in shown and "wrote" in shown
     assert "shoulder  -0.500   0.600" in shown
     usage = next(line for line in shown.splitlines() if line.startswith("effort "))
     assert usage.split()[2] == "%" and usage.split()[3] in ("shoulder", "elbow")

@@ -6,6 +6,7 @@ import inspect
 import numpy as np
 import pytest
 from support.closed import closed
+from support.collisions import capsules
 from support.elastic_arm import DRIVES
 from support.trees import TYPES, mimic_tree, random_tree
 
@@ -44,7 +45,7 @@ def needed(name):
     return [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
 
 
-PLANNED = ["effort_energy", "optimize_motion", "time_optimal", "tracking_gains"]    # of motions, not of states
+PLANNED = ["effort_energy", "optimize_motion", "plan_path", "time_optimal", "tracking_gains"]    # of motions
 # of no state
 LEARNT = ["base_parameters", "batch", "c_source", "casadi_function", "contact_thresholds", "cuda_batch",
           "drive_gains", "excitation", "excitation_poses", "float_test", "identify", "jax_function", "joint_friction",
@@ -225,6 +226,10 @@ def test_a_huge_motion(name, size):
     free = rbd.MotionLimits(*[np.inf if limit != "position_lower" else -np.inf for limit in (
         "position_lower", "position_upper", "velocity", "acceleration", "jerk", "effort", "effort_rate")])
     q = model.random_configuration(np.random.default_rng(2))
+    collisions = None
+    if name == "plan_path":
+        pytest.importorskip("coal")
+        collisions = rbd.CollisionModel.from_urdf(capsules("iiwa"), model)
     for limits in (None, free):
         for goal in (np.full(7, size), q + size * (np.arange(7) == 3), -size * q):
             def fast(goal=goal, limits=limits):
@@ -233,12 +238,17 @@ def test_a_huge_motion(name, size):
             def cheap(start, goal=goal, limits=limits):
                 return rbd.optimize_motion(model, start, goal, limits=limits, time_limit=1.0)(0.1)
 
+            def around(goal=goal, limits=limits):
+                return rbd.plan_path(model, collisions, q, goal, limits=limits, iterations=10).points
+
             def followed(goal=goal):
                 motion = rbd.SplineMotion(np.repeat([q, goal], 6, axis=0), 1.0)
                 return rbd.tracking_gains(model, motion, np.ones(14), np.ones(7), period=0.05).gains
 
             if name == "time_optimal":
                 check(fast, said)
+            elif name == "plan_path":
+                check(around, said)
             elif name == "tracking_gains":
                 check(followed, said)
             else:

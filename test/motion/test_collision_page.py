@@ -14,7 +14,7 @@ import rbd_ros as rbd
 pytest.importorskip("coal")
 PAGE = (Path(__file__).parents[2] / "docs" / "collision.md").read_text(encoding="utf-8")
 LINK = collision('<cylinder radius="0.04" length="0.2"/>', '<origin xyz="0 0 0.15"/>')
-ARM = robot(LINK, LINK, ("revolute",) * 3, LINK).replace('"l3"', '"flange"')
+ARM = robot(LINK, LINK, ("revolute",) * 3, LINK).replace('"l3"', '"flange"').replace('effort="1"', 'effort="50"')
 
 
 def test_the_example_runs_and_does_what_it_says(tmp_path, monkeypatch):
@@ -26,6 +26,8 @@ def test_the_example_runs_and_does_what_it_says(tmp_path, monkeypatch):
     near, collisions = names["near"], names["collisions"]
     assert not collisions.collides(names["q"], margin=0.01)
     assert 0 < len(near.pairs) < len(collisions.pairs) and (near.distances <= 0.3).all()
+    assert names["path"].found and names["motion"].good and collisions.certify(names["motion"], 0.01).clear
+    assert collisions.certify([names["q"], names["goal"]], 0.01).clear
     assert {"gripper", "table", "floor"} < set(collisions.piece_names)
 
 

@@ -14,10 +14,12 @@ from ...core.errors import RbdError
 from ...core.identification.excited.excitation import excitation
 from ...core.identification.excited.poses import SPEED, excitation_poses
 from ...core.model.robot_model import RobotModel
+from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.optimal.limits import CheckedLimits, MotionLimits
 from ...core.motion.periodic_motion import PeriodicMotion
 from ...core.motion.sampled_motion import SampledMotion
 from ...core.motion.places.plane_limit import PlaneLimit
+from ..files.collisions import add_collisions, collisions_of
 from ..files.robot import add_robot, load_robot
 from .recorded import locked
 
@@ -50,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="unused share of the range of each position, at both ends (default: %(default)s)")
     parser.add_argument("--floor", type=float, metavar="HEIGHT",
                         help="height, m, above which the frames of moving links stay, if they can sink below it")
+    add_collisions(parser)
     parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that do not move: at zero, or "
                         "JOINT=POSITION")
     parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
@@ -75,14 +78,16 @@ def run(namespace: argparse.Namespace) -> int:
     limits = MotionLimits(position_lower=base.position_lower + margin, position_upper=base.position_upper - margin,
                           velocity=namespace.velocity * base.velocity, effort=namespace.effort * base.effort,
                           acceleration=acceleration)
-    options: dict[str, Any] = {"limits": limits, "planes": _floor(model, namespace.floor),
+    collisions, said = collisions_of(namespace, model, needed=True)
+    options: dict[str, Any] = {"limits": limits, "collisions": collisions, "clearance": namespace.clearance,
+                               "planes": _floor(model, namespace.floor),
                                "progress": lambda line: print(f"  {line}", file=sys.stderr, flush=True)}
     if namespace.poses is not None:
         slow = excitation_poses(model, namespace.poses, speed=namespace.speed, **options)
         slow.motion.write_trajectory(namespace.output, model.velocity_names,
                                      SLOW_POINTS if namespace.rate is None else namespace.rate)
         print(f"{slow} (below 10 is good); `rbd identify --zeros` also finds zero offsets of its joints")
-        _close(model, slow.motion, namespace.output)
+        _close(model, slow.motion, namespace.output, collisions, said)
         return 0
     made = excitation(model, namespace.duration, seconds=namespace.seconds, **options)
     made.motion.write_trajectory(namespace.output, model.velocity_names,
@@ -90,21 +95,32 @@ def run(namespace: argparse.Namespace) -> int:
     print(f"{model.name}: {made.duration:g} s in {made.periods} period{'s' * (made.periods != 1)}, condition number "
           f"{made.condition:.1f} (below 20 is good, above 100 some parameters will be poorly determined)")
     for name, usage in made.usage.items():
-        if name == "clearance":
-            print(f"  {name:13} at least {1.0 - usage.ratio:.3f} m: {usage.joint} at {usage.time:.2f} s")
+        if name in ("clearance", "distance"):
+            least = 1.0 - usage.ratio + (namespace.clearance if name == "distance" else 0.0)
+            print(f"  {name:13} at least {least:.3f} m: {usage.joint} at {usage.time:.2f} s")
             continue
         print(f"  {name:13} up to {100.0 * usage.ratio:5.1f} % of its limit: {usage.joint} at {usage.time:.2f} s")
     for line in _unlimited(model, made.motion, limits.checked(model)):
         print(f"  {line}")
-    _close(model, made.motion, namespace.output)
+    if made.without_collisions is not None:
+        condition, log_det = made.without_collisions
+        print(f"  without collisions it would be {condition:.1f}; log det of the information is {made.log_det:.1f} "
+              f"instead of {log_det:.1f}")
+    _close(model, made.motion, namespace.output, collisions, said)
     return 0
 
 
-def _close(model: RobotModel, motion: SampledMotion, output: str) -> None:
+def _close(model: RobotModel, motion: SampledMotion, output: str, collisions: CollisionModel | None,
+           said: str) -> None:
     """Print both ends of the motion and its limitations."""
     for ends, t in (("begins at rest at", 0.0), ("ends at rest at", motion.duration)):
         print(ends, ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, motion(t).q, strict=True)))
-    print("obstacles, cables and collisions of the robot with itself are not considered: play it slowly first")
+    print(said)
+    if collisions is not None:
+        way = collisions.certify(np.array([model.neutral(), motion(0.0).q]))
+        print("the straight way to its first point, from where all joints are 0, " + (
+            "is clear" if way.clear else f"is not: {way.reason}; rbd plan finds another"))
+    print("cables are not considered: play it slowly first")
     print(f"wrote {output}")
 
 

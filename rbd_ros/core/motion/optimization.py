@@ -19,9 +19,13 @@ from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
 from .closed.closed_motion import ClosedMotion
+from .collision.clearance import RESOLUTION, Clearance, contact
+from .collision.collision_model import CollisionModel
+from .collision.distance_rows import JOINED
 from .optimal.checked_task import checked_task, check_first_guess
 from .optimal.certificate import PASSIVE, Certificate, Usage, certify
 from .optimal.first_guess import first_duration, first_guess, minimum_jerk, with_jerk_weight
+from .optimal.free_guess import free_guess
 from .interior_point.search import STOPPED, Solution
 from .optimal.limits import MotionLimits
 from .own_code import own_code, remember
@@ -132,6 +136,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
                     constraints: ConstraintSet | None = None, actuated: ArrayLike | Sequence[str] | None = None,
                     minimize: str = "effort", passive_tolerance: float = 1e-3, planes: Iterable[PlaneLimit] = (),
+                    collisions: CollisionModel | None = None, clearance: float = 0.01,
                     actuation: Actuation | None = None,
                     smoothing: float = SMOOTHING, friction: Friction | None = None,
                     degree: int = 5, control_points: int = 20, nodes: int = 100,
@@ -148,14 +153,16 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     from folding and light joints from whirling.
 
     limits: the model's by default. actuation: with springs, for limits of `motor_velocity`; inertia and efforts are
-    then those of the links, efforts within the springs' range. planes: half-space limits of points. waypoints: pairs of
-    a fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, constant. friction: a
-    law, by default the model's, smoothed as in `friction_effort`; load-dependent friction is supported only without
-    loops and effort rates. degree: 5 or 7. control_points: per joint. nodes: knots for cost and limits; more are added
-    at violated limits. time_limit: s, of all starts together. starts: number of first guesses, the best of whose
-    motions is returned (default: 3, but 1 with loops or joints without motors, where a search takes seconds); up to 3
-    are tried if no motion is good. With an executor, as of `rbd.batch`, they run in parallel, each with time_limit.
-    progress: called at each iteration, not with an executor; a true result ends the search ("stopped").
+    then those of the links, efforts within the springs' range. planes: half-space limits of points. collisions: no pair
+    of its pieces comes nearer than the clearance (m), at any time of a `good` motion; a first guess that hits something
+    is replaced by a path as of `plan_path`. waypoints: pairs of a fraction of the duration and positions (nq,).
+    external_wrenches: as of `inverse_dynamics`, constant. friction: a law, by default the model's, smoothed as in
+    `friction_effort`; load-dependent friction is supported only without loops and effort rates. degree: 5 or 7.
+    control_points: per joint. nodes: knots for cost and limits; more are added at violated limits. time_limit: s, of
+    all starts together. starts: number of first guesses, the best of whose motions is returned (default: 3, but 1 with
+    loops or joints without motors, where a search takes seconds); up to 3 are tried if no motion is good. With an
+    executor, as of `rbd.batch`, they run in parallel, each with time_limit. progress: called at each iteration, not
+    with an executor; a true result ends the search ("stopped").
 
     constraints: loops, closed along the whole motion. actuated (mask or names): joints with motors; redundant motors
     share the load by minimize: "effort", with the objective's weights, or "multipliers", as in
@@ -176,7 +183,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     """
     ask = partial(checked_task, model, start, goal, duration, objective, limits, waypoints, external_wrenches,
                   smoothing, degree, control_points, constraints, actuated, minimize, planes, actuation,
-                  passive_tolerance, friction=friction)
+                  passive_tolerance, collisions, clearance, friction=friction)
     search = partial(_search, ask, positive(time_limit, "time_limit", "time"), nodes, tolerance)
     count = None if starts is None else whole_number(starts, "starts")
     if executor is None:
@@ -203,7 +210,7 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
     if starts is None:
         starts = 1 if task.chain is not None or len(task.passive) else STARTS
     best: OptimalMotion | None = None
-    iterations = 0
+    iterations, whole = 0, task
 
     def stop(spent: int, cost: float, violation: float) -> bool:
         return progress is not None and bool(progress(Progress(
@@ -213,7 +220,13 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
         if i >= starts and best is not None and best.good:
             break
         T = task.duration if not task.free_duration else first_duration(task)
-        control = first_guess(task, T, guess)
+        control = first_guess(whole, T, guess)
+        if whole.distances is not None:
+            task, control, T, blocked = free_guess(whole, control, T, guess)
+            if blocked:
+                candidate = _straight(task, count, blocked, iterations, begin)
+                best = candidate if best is None else best
+                break
         if task.chain is not None and not guess:
             s = np.linspace(0.0, T, count + 1)
             check_first_guess(task, SplineMotion(control, T, task.basis.degree).derivatives(s, 0)[0])
@@ -223,7 +236,17 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
             task, control = more
             result, spent = refined(task, control, result[2].duration, count, tolerance, deadline, stop, result)
             iterations += spent
-        candidate = _motion(task, *result, iterations, begin)
+        apart = None
+        while task.distances is not None and result[1].converged:
+            apart = task.distances.certificate(result[2])
+            near = task.distances.with_nearby(result[2].states(np.linspace(0.0, 1.0, count), 1)[:, 0])
+            if apart.clear or len(near) == len(task.distances):
+                break
+            task, apart = replace(task, distances=near), None
+            result, spent = refined(task, result[2].control, result[2].duration, count, tolerance, deadline, stop,
+                                    result)
+            iterations += spent
+        candidate = _motion(task, *result, iterations, begin, apart)
         if best is None or _rank(candidate) > _rank(best):
             best = candidate
         if candidate.ended in ("time limit", STOPPED):
@@ -252,8 +275,13 @@ def _straight(task: Task, count: int, ended: str, iterations: int, begin: float)
 
 
 def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMotion, certificate: Certificate,
-            iterations: int, begin: float) -> OptimalMotion:
-    reason = solution.reason
+            iterations: int, begin: float, apart: Clearance | None = None) -> OptimalMotion:
+    reason, usage = solution.reason, dict(certificate.usage)
+    if task.distances is not None:
+        apart = apart or task.distances.certificate(spline)
+        if not apart.clear and apart.pair is not None:
+            over = max(task.distances.clearance - apart.distance, RESOLUTION)
+            usage["distance"] = Usage(1.0 + over, JOINED.join(apart.pair), apart.time)
     missed = [(name, pose.body) for name, pose, q in zip(("start", "goal"), task.poses, spline.control[[0, -1]],
                                                          strict=True) if pose and not pose.holds(q)]
     converged = solution.converged and not missed
@@ -261,11 +289,12 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
         name, body = missed[0]
         verb = "starts" if name == "start" else "ends"
         reason = f"{reason}, but body '{body}' {verb} in another pose than the {name}'s"
-    elif max((used.ratio for used in certificate.usage.values()), default=0.0) > 1.0 + ROUNDING:
-        name, used = max(certificate.usage.items(), key=lambda item: item[1].ratio)
+    elif max((used.ratio for used in usage.values()), default=0.0) > 1.0 + ROUNDING:
+        name, used = max(usage.items(), key=lambda item: item[1].ratio)
         if name == PASSIVE and solution.converged:
             reason = "more control_points help"
         amount = (f"point '{used.joint}' is {used.ratio - 1.0:.4g} m beyond its plane" if name == "clearance" else
+                  _touch(used, task.distances.clearance) if name == "distance" and task.distances is not None else
                   f"the {name} of joint '{used.joint}' is {used.ratio:.4g} times "
                   + ("what is tolerated" if name == PASSIVE else "its limit"))
         reason = f"infeasible ({reason}), at best {amount} at {used.time:.4g} s"
@@ -273,4 +302,9 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
         reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
     fine = Problem(task, task.nodes(FINE * len(problem.nodes.s)))
     return OptimalMotion(spline, fine.values(solution.x).cost, converged, solution.residual, iterations,
-                         certificate.usage, reason, solution.reason, time.perf_counter() - begin, task)
+                         usage, reason, solution.reason, time.perf_counter() - begin, task)
+
+
+def _touch(used: Usage, clearance: float) -> str:
+    first, _, second = used.joint.partition(JOINED)
+    return contact((first, second), clearance - (used.ratio - 1.0), clearance)

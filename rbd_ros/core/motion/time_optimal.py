@@ -26,7 +26,9 @@ from .along.path_task import Path
 from .optimal.springs import links_and_springs
 from .optimal.task import ROUNDING
 from .optimization import OptimalMotion
-from .along.paths import path_of
+from .along.paths import InterpolatedPath, path_of
+from .collision.collision_model import CollisionModel
+from .collision.distance_rows import checked_collisions
 from .along.smooth_timing import smooth_timing
 from .splines import SplineMotion, basis
 from .trajectory import Reference
@@ -135,24 +137,26 @@ class TimedPath:
 
 
 def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMotion, *,
-                 limits: MotionLimits | None = None, external_wrenches: Any = None, smoothing: float = SMOOTHING,
+                 limits: MotionLimits | None = None, external_wrenches: Any = None,
+                 collisions: CollisionModel | None = None, clearance: float = 0.01, smoothing: float = SMOOTHING,
                  friction: Friction | None = None, start_speed: float = 0.0, goal_speed: float = 0.0, grid: int = 1000,
                  actuation: Actuation | None = None, control_points: int = 100,
                  time_limit: float = 10.0) -> TimedPath:
     """The fastest motion along a path that keeps the limits, with friction.
 
     path: positions (N, nq), N ≥ 2, interpolated by a spline of degree up to 5, or a motion, whose timing is ignored.
-    limits: the model's by default. external_wrenches: as of `inverse_dynamics`, constant. friction: a law without
-    Stribeck's effect; by default the model's, smoothed as in `friction_effort`. start_speed, goal_speed: at the ends,
-    path lengths per second. grid: number of parts of the path, each with constant d²s/dt². Margins are increased
-    at limits violated between grid points.
+    limits: the model's by default. external_wrenches: as of `inverse_dynamics`, constant. collisions: the path is
+    refused where a pair of its pieces comes nearer than the clearance (m). friction: a law without Stribeck's effect;
+    by default the model's, smoothed as in `friction_effort`. start_speed, goal_speed: at the ends, path lengths per
+    second. grid: number of parts of the path, each with constant d²s/dt². Margins are increased at limits violated
+    between grid points.
 
     With limits of jerk, effort rate or motor velocity (which needs `actuation`, as of `optimize_motion`), s(t) is a
     quintic spline of control_points, optimised as in `optimize_motion` within time_limit (s), with d²s/dt² = 0 at the
     ends; the result is locally optimal.
 
-    Raises `RbdError` if the robot cannot rest on the path within its limits, or if the ends are too fast. Method: Pham
-    and Pham (2018), with speed-dependent friction; docs/motion.md.
+    Raises `RbdError` if the path touches something, naming pair and depth, if the robot cannot rest on it within its
+    limits, or if the ends are too fast. Method: Pham and Pham (2018), with speed-dependent friction; docs/motion.md.
 
         >>> model = rbd.sample("two_link")
         >>> limits = rbd.MotionLimits(velocity=2.0, acceleration=10.0)
@@ -169,6 +173,8 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     if springs is not None:
         checked = replace(checked, effort=np.minimum(checked.effort, springs.max_effort))
     along = path_of(model, path)
+    if collisions is not None:
+        _check_collisions(model, along if isinstance(along, InterpolatedPath) else path, collisions, clearance)
     count = max(whole_number(grid, "grid", most=MOST_PARTS), 10)
     longest = positive(time_limit, "time_limit", "time")
     basis(5, control_points)
@@ -199,6 +205,13 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     times[-1] = way.duration
     return TimedPath(way.duration, best.certificate.usage, times, way.derivatives(times, 1)[1, :, 0], along, model,
                      friction, external_wrenches, way, best.converged, best.reason)
+
+
+def _check_collisions(model: RobotModel, path: Any, collisions: Any, clearance: float) -> None:
+    """Raise `RbdError` unless the path keeps the clearance all along, naming pair, place and depth."""
+    apart = checked_collisions(model, collisions).certify(path, clearance)
+    if not apart.clear:
+        raise RbdError(f"path: {apart.reason}, at s = {apart.time / getattr(path, 'duration', 1.0):.4g}")
 
 
 def _timing(model: RobotModel, along: Path, limits: CheckedLimits,

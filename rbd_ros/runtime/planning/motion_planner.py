@@ -100,7 +100,7 @@ class MotionPlanner:
         motion = optimize_motion(task.model, task.start, task.goal, task.duration, task.objective, limits=task.limits,
                                  waypoints=task.waypoints, external_wrenches=task.wrenches, friction=task.friction,
                                  time_limit=task.time_limit, starts=task.starts, progress=asked,
-                                 actuated=task.actuated,
+                                 actuated=task.actuated, collisions=task.collisions, clearance=task.clearance,
                                  control_points=max(FEWEST, PER_WAYPOINT * len(task.waypoints)))
         if stopped and not motion.good:    # `motion` may be the finished result of an earlier guess
             return Plan(False, "cancelled", True, task.names, None, motion)

@@ -12,6 +12,7 @@ from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError, unknown_name
 from ...core.model.payload import payload, with_payloads
 from ...core.model.robot_model import RobotModel
+from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.places.body_goal import BodyGoal
 from ...core.motion.optimal.arguments import WEIGHED
@@ -81,6 +82,8 @@ class PlanningTask:
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
     memory_limit: float = np.inf    # MiB, of the worker process
     starts: int = 1
+    collisions: CollisionModel | None = None
+    clearance: float = 0.01    # m, between its pairs
 
 
 def check_sizes(request: Any, settings: PlannerSettings) -> None:

@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
-from ...motion.optimal.certificate import Usage
+from ...motion.collision.collision_model import CollisionModel
+from ...motion.collision.distance_rows import DistanceRows
+from ...motion.usage import Usage
 from ...motion.places.plane_limit import PlaneLimit, Planes
 from ...motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from ...motion.trajectory import Reference
@@ -27,6 +29,7 @@ from ..regressor_columns import columns_of, parameter_names
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
+FREELY = 0.35         # share of the time for the motion without collisions
 FASTEST = 0.5          # Hz, default frequency of the highest harmonic
 LONGEST_PERIOD = 20.0  # s
 RATE = 1000.0          # Hz, of the certificate
@@ -41,7 +44,8 @@ class Excitation:
 
     condition: of the sampled base regressor with friction, rows divided by effort limits, unit columns. log_det: of the
     information matrix. usage: the largest ratio to each limit at 1 kHz, at most 1; for "clearance" 1 minus the smallest
-    clearance (m). duration (s): `periods` times the period.
+    clearance (m), for "distance" 1 minus the smallest distance beyond the clearance of collision shapes. duration (s):
+    `periods` times the period. without_collisions: condition and log_det of the motion that would be, without them.
     """
 
     model: RobotModel
@@ -52,6 +56,7 @@ class Excitation:
     log_det: float
     usage: dict[str, Usage]
     seconds: float
+    without_collisions: tuple[float, float] | None = None
 
     def __call__(self, t: ArrayLike) -> Reference:
         return self.motion(t)
@@ -68,13 +73,15 @@ class Excitation:
 
 def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | None = None, harmonics: int | None = None,
                period: float | None = None, rotors: bool = True, planes: Iterable[PlaneLimit] = (),
+               collisions: CollisionModel | None = None, clearance: float = 0.01,
                seconds: float = 40.0, seed: int = 0, progress: Progress | None = None) -> Excitation:
     """A motion of this duration (s) that excites the model's inertial parameters, rotors and friction.
 
     limits: `MotionLimits`; by default those of the model. harmonics: number; None: up to 0.5 Hz. period (s): None:
-    duration divided by the smallest integer that makes it at most 20 s. planes: `PlaneLimit`s of points. seconds: of
-    computation. seed: of the random start. progress: called with lines of text. Raises `RbdError` for joints with
-    quaternions, for joints without any limit of velocity, acceleration and effort, and if the limits allow no motion.
+    duration divided by the smallest integer that makes it at most 20 s. planes: `PlaneLimit`s of points. collisions: no
+    pair of its pieces comes nearer than the clearance (m), certified for all times. seconds: of computation. seed: of
+    the random start. progress: called with lines of text. Raises `RbdError` for joints with quaternions, for joints
+    without any limit of velocity, acceleration and effort, and if the limits allow no motion.
 
         >>> limits = rbd.MotionLimits(velocity=2.0, acceleration=10.0)
         >>> rbd.excitation(rbd.sample("two_link"), 5.0, limits=limits, seconds=0.2).motion(0.0).v.round(6) + 0.0
@@ -106,13 +113,22 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     columns = chosen[base.independent]
     series = Series(count, cycle, max(12 * count, 120))
     information = Information(model, series, columns, row_weights(model, allowed))
-    penalty = Penalty(model, series, _narrowed(allowed), half_spaces)
     x = _start(model, series, allowed, np.random.default_rng(seed))
-    x = _optimised(x, information, penalty, begin + 0.9 * budget, tell)
-    motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, half_spaces)
+    narrowed = _narrowed(allowed)
+    apart = None if collisions is None else DistanceRows.of_all(model, collisions, clearance)
+    x = _optimised(x, information, Penalty(model, series, narrowed, half_spaces),
+                   begin + (0.9 if apart is None else FREELY) * budget, tell)
+    free = None
+    if apart is not None:
+        free = information.quality(series.projected(_within(model, series.coefficients(x), cycle, times, allowed,
+                                                            half_spaces)[0].coefficients))
+        x = _optimised(x, information, Penalty(model, series, narrowed, half_spaces, apart), begin + 0.9 * budget, tell)
+    motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, half_spaces, apart)
     condition, log_det = information.quality(series.projected(motion.coefficients))
+    if free is not None and free[1] < log_det:    # both are local optima: this one would do without collisions, too
+        free = condition, log_det
     tell(f"condition number {condition:.3g}")
-    return Excitation(model, motion, total, times, condition, log_det, usage, time.monotonic() - begin)
+    return Excitation(model, motion, total, times, condition, log_det, usage, time.monotonic() - begin, free)
 
 
 def row_weights(model: RobotModel, limits: CheckedLimits) -> Array:
@@ -185,7 +201,8 @@ def _optimised(x: Array, information: Information, penalty: Penalty, until: floa
 
 
 def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
-            limits: CheckedLimits, planes: Planes) -> tuple[PeriodicMotion, dict[str, Usage]]:
+            limits: CheckedLimits, planes: Planes,
+            apart: DistanceRows | None = None) -> tuple[PeriodicMotion, dict[str, Usage]]:
     """The motion scaled to the largest amplitude (at most 1) that keeps all limits at 1 kHz."""
     low, high = 0.0, 1.0
     usage: dict[str, Usage] = {}
@@ -197,7 +214,7 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
         scaled = scale * coefficients
         scaled[0] = centred
         trial = PeriodicMotion(scaled, cycle, times)
-        usages = certified(model, trial, limits, planes)
+        usages = certified(model, trial, limits, planes, apart=apart)
         if all(entry.ratio <= 1.0 for entry in usages.values()):
             low, motion, usage = scale, trial, usages
             if scale == 1.0:
@@ -207,14 +224,19 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
         scale = 0.5 * (low + high) if low else 0.9 * high
     if not usage:
         worst = max(usages.items(), key=lambda item: item[1].ratio)
+        if worst[0] == "distance" and apart is not None:
+            raise RbdError("excitation: no motion that hits nothing: even with a small amplitude "
+                           + apart.certificate(trial).reason)
         raise RbdError(f"excitation: no motion within the limits: {worst[0]} of {worst[1].joint} is "
                        f"{worst[1].ratio:.3g} times its limit even with a small amplitude")
     return motion, usage
 
 
 def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, planes: Planes,
-              rate: float = RATE) -> dict[str, Usage]:
-    """The largest ratio to each limit at this rate (Hz); for "clearance", 1 minus the smallest clearance (m)."""
+              rate: float = RATE, apart: DistanceRows | None = None) -> dict[str, Usage]:
+    """The largest ratio to each limit at this rate (Hz); for "clearance", 1 minus the smallest clearance (m), and for
+    "distance" 1 minus the smallest distance beyond the clearance, which is certified between samples, too.
+    """
     from ...dynamics.friction import friction_effort
     from ...dynamics.inverse import inverse_dynamics
     from ...motion.optimal.certificate import ratio_to_limits
@@ -235,4 +257,6 @@ def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, 
         clear = planes.values(q)
         i, j = np.unravel_index(int(np.argmin(clear)), clear.shape)
         usage["clearance"] = Usage(1.0 - float(clear[i, j]), planes.names[j], float(t[i]))
+    if apart is not None:
+        usage["distance"] = apart.usage(motion, q, t)
     return usage

@@ -9,6 +9,7 @@ from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...derivatives.regressor import PARAMETERS, inertial_regressor
 from ...dynamics.inverse import inverse_dynamics
 from ...model.robot_model import RobotModel
+from ...motion.collision.distance_rows import DistanceRows
 from ...motion.optimal.limits import CheckedLimits
 from ...motion.places.plane_limit import Planes
 from ...motion.periodic_motion import fourier
@@ -131,8 +132,9 @@ class Information:
 class Penalty:
     """Penalty: mean squares of violations, relative to the limits."""
 
-    def __init__(self, model: RobotModel, series: Series, limits: CheckedLimits, planes: Planes) -> None:
-        self.model, self.series, self.limits, self.planes = model, series, limits, planes
+    def __init__(self, model: RobotModel, series: Series, limits: CheckedLimits, planes: Planes,
+                 distances: DistanceRows | None = None) -> None:
+        self.model, self.series, self.limits, self.planes, self.distances = model, series, limits, planes, distances
         self.friction = joint_friction(model, SLIP)
         self.efforts = bool(np.isfinite(limits.effort).any())
 
@@ -154,11 +156,14 @@ class Penalty:
                 for slope, matrix in zip(slopes, (D.q, D.v, D.a), strict=True):
                     slope += np.einsum("ni,nij->nj", gradient, matrix)
                 slopes[1] += gradient * self.friction.slope(v)
-        if len(self.planes):
-            over = np.maximum(CLEAR - self.planes.values(q), 0.0) / UNIT
+        places: list[tuple[Planes | DistanceRows, float]] = [(self.planes, CLEAR)] if len(self.planes) else []
+        if self.distances is not None:
+            places.append((self.distances, self.distances.clearance + CLEAR))
+        for rows, least in places:
+            over = np.maximum(least - rows.values(q), 0.0) / UNIT
             total += float(np.sum(over**2)) / len(q)
             if over.any():
-                slopes[0] -= 2.0 / UNIT / len(q) * np.einsum("np,npj->nj", over, self.planes.jacobian(q))
+                slopes[0] -= 2.0 / UNIT / len(q) * np.einsum("np,npj->nj", over, rows.jacobian(q))
         return total, self.series.gradient(*slopes)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,9 @@ from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
 from ...model.state import not_a_model
+from ...motion.collision.collision_model import CollisionModel
+from ...motion.collision.distance_rows import DistanceRows
+from ...motion.collision.planned_path import search_path
 from ...motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from ...motion.places.plane_limit import PlaneLimit, Planes
 from ...motion.rest_to_rest import PEAK_SPEED, RestToRestMotion
@@ -36,6 +40,8 @@ SPEED = 0.3            # rad/s or m/s, peak between poses
 DWELL = 0.3            # s at rest at both ends of a sweep
 SAMPLES = 25           # of a straight segment, for planes and effort limits
 BLOCKED = 1e6          # s: cost of a transfer that a plane or an effort limit forbids
+AROUND = 3.0           # assumed factor of the duration of a transfer that has to go around something
+WAYS_AROUND = 5000     # random configurations for one
 NEGLIGIBLE = 1e-9      # singular values of the static regressor, relative to the largest
 RIDGE = 1e-8           # of the information matrix, relative: zero offsets that gravity does not show
 
@@ -67,13 +73,15 @@ class PoseExcitation:
 
 
 def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits | None = None,
-                     planes: Iterable[PlaneLimit] = (), speed: float = SPEED, seed: int = 0,
+                     planes: Iterable[PlaneLimit] = (), collisions: CollisionModel | None = None,
+                     clearance: float = 0.01, speed: float = SPEED, seed: int = 0,
                      progress: Callable[[str], None] | None = None) -> PoseExcitation:
     """A slow motion through `count` poses that determines gravity parameters, friction at low speed and zero offsets.
 
-    limits: `MotionLimits`; by default those of the model. planes: `PlaneLimit`s of points. speed (rad/s or m/s): the
-    largest between poses; each pose is passed at 0.05 in both directions. seed: of the random candidates. progress:
-    called with lines of text. Raises `RbdError` for joints with quaternions, and if the limits allow too few poses.
+    limits: `MotionLimits`; by default those of the model. planes: `PlaneLimit`s of points. collisions: no pair of its
+    pieces comes nearer than the clearance (m), certified for all times. speed (rad/s or m/s): the largest between
+    poses; each pose is passed at 0.05 in both directions. seed: of the random candidates. progress: called with lines
+    of text. Raises `RbdError` for joints with quaternions, and if the limits allow too few poses.
 
         >>> slow = rbd.excitation_poses(rbd.sample("two_link"), 6)
         >>> slow.poses.shape, bool(np.abs(slow(np.linspace(0.0, slow.duration, 999)).v).max() <= 0.3)
@@ -93,11 +101,12 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
     sweep = np.minimum(SWEEP, 0.05 * half)
     candidates = middle + rng.uniform(-1.0, 1.0, (CANDIDATES, model.nv)) * (half - sweep)
     directions = rng.choice([-1.0, 1.0], candidates.shape) * sweep
-    free = _free(model, candidates - directions, candidates + directions, allowed, half_spaces)
+    apart = None if collisions is None else DistanceRows.of_all(model, collisions, clearance)
+    free = _free(model, candidates - directions, candidates + directions, allowed, half_spaces, apart)
     tell(f"{free.sum()} of {CANDIDATES} random poses are within the limits")
     if free.sum() < count:
         raise RbdError(f"excitation_poses: {int(free.sum())} of {CANDIDATES} random poses are within the limits of "
-                       f"position, effort and planes, expected at least {count}")
+                       f"position, effort, planes and distances, expected at least {count}")
     candidates, directions = candidates[free], directions[free]
     columns, rank = static_columns(model, candidates, row_weights(model, allowed))
     chosen = _exchange(columns, count)
@@ -107,12 +116,15 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
     tell(f"{rank} base parameters of gravity, condition number {condition:.3g}")
     speeds = np.minimum(fastest, allowed.velocity)
     poses, offsets = candidates[chosen], directions[chosen]
-    order, transfers = _path(model, poses - offsets, speeds, allowed, half_spaces)
+    order, ways = _path(model, poses - offsets, speeds, allowed, half_spaces, apart)
     points, durations = [], []
     slow = PEAK_SPEED * float(np.max(2.0 * sweep / np.minimum(SWEEP_SPEED, speeds)))
     for k, i in enumerate(order):
         points += [poses[i] - offsets[i], poses[i] + offsets[i], poses[i] - offsets[i]]
-        durations += [slow, slow, *([transfers[k]] if k < count - 1 else [])]
+        durations += [slow, slow]
+        if k < count - 1:
+            points += list(ways[k][1:-1])
+            durations += [_seconds(a, b, speeds) for a, b in pairwise(ways[k])]
     motion = RestToRestMotion(points, durations, np.full(len(points), DWELL))
     return PoseExcitation(model, motion, poses[order], condition, rank)
 
@@ -162,8 +174,11 @@ def _exchange(columns: Array, count: int) -> NDArray[np.int64]:
     return np.array(chosen)
 
 
-def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, planes: Planes) -> NDArray[np.bool_]:
-    """Whether the straight segments (N, nv) keep all planes and effort limits, at rest with friction of any sign."""
+def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, planes: Planes,
+          apart: DistanceRows | None) -> NDArray[np.bool_]:
+    """Whether the straight segments (N, nv) keep all planes, distances and effort limits, at rest with friction of any
+    sign.
+    """
     s = np.linspace(0.0, 1.0, SAMPLES)[:, None]
     q = (begin[:, None] + s * (end - begin)[:, None]).reshape(-1, model.nv)
     at_rest = np.zeros_like(q)
@@ -171,17 +186,30 @@ def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, pl
     good = (effort <= limits.effort).all(axis=1)
     if len(planes):
         good &= (planes.values(q) >= 0.0).all(axis=1)
-    return np.asarray(good.reshape(len(begin), SAMPLES).all(axis=1))
+    clear = np.array(good.reshape(len(begin), SAMPLES).all(axis=1))
+    if apart is not None:
+        for i in np.flatnonzero(clear):
+            clear[i] = apart.clear(np.array([begin[i], end[i]]))
+    return clear
+
+
+def _seconds(a: Array, b: Array, speeds: Array) -> float:
+    """Duration of a straight transfer, s."""
+    return PEAK_SPEED * float(np.max(np.abs(b - a) / speeds))
 
 
 def _path(model: RobotModel, q: Array, speeds: Array, limits: CheckedLimits,
-          planes: Planes) -> tuple[list[int], Array]:
-    """An order of small total duration through positions (N, nv), and the durations of its transfers (s)."""
+          planes: Planes, apart: DistanceRows | None) -> tuple[list[int], list[Array]]:
+    """An order of small total duration through positions (N, nv), and the transfers (points, nv): straight, or around
+    what they would hit.
+    """
     count = len(q)
     first, second = np.triu_indices(count, 1)
     cost = np.zeros((count, count))
-    seconds = PEAK_SPEED * np.max(np.abs(q[first] - q[second]) / speeds, axis=1)
-    cost[first, second] = np.where(_free(model, q[first], q[second], limits, planes), seconds, BLOCKED)
+    straight = _free(model, q[first], q[second], limits, planes, apart)
+    kept = straight if apart is None else _free(model, q[first], q[second], limits, planes, None)
+    seconds = np.array([_seconds(a, b, speeds) for a, b in zip(q[first], q[second], strict=True)])
+    cost[first, second] = np.where(kept, np.where(straight, seconds, AROUND * seconds), BLOCKED)
     cost += cost.T
     order = [0]
     while len(order) < count:
@@ -198,8 +226,13 @@ def _path(model: RobotModel, q: Array, speeds: Array, limits: CheckedLimits,
                 if gain > 1e-9:
                     order[i:j] = order[i:j][::-1]
                     improved = True
-    transfers = cost[order[:-1], order[1:]]
-    if transfers.max(initial=0.0) >= BLOCKED:
-        raise RbdError("excitation_poses: no straight transfer between some poses keeps planes and effort limits: "
+    ways = [q[[i, j]] for i, j in pairwise(order)]
+    for k, way in enumerate(ways):
+        if apart is not None and not apart.clear(way):
+            ways[k] = search_path(apart.sweeper, way[0], way[1], apart.clearance, limits.position_lower,
+                                  limits.position_upper, k, WAYS_AROUND).points
+    if cost[order[:-1], order[1:]].max(initial=0.0) >= BLOCKED or not all(
+            len(way) and _free(model, way[:-1], way[1:], limits, planes, None).all() for way in ways):
+        raise RbdError("excitation_poses: no transfer between some poses keeps planes, distances and effort limits: "
                        "widen the limits, or ask for fewer poses")
-    return order, transfers
+    return order, ways

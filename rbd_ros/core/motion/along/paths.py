@@ -1,6 +1,7 @@
 """Paths for `time_optimal`: positions by s in [0, 1], through points or along a motion."""
 from __future__ import annotations
 
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,20 @@ def path_of(model: RobotModel, path: Any) -> Path:
     knots[-1] = 1.0
     from scipy.interpolate import make_interp_spline    # local import: saves 20 MB in nodes without planning
 
-    curve = make_interp_spline(knots, points, k=min(5, len(points) - 1))    # of even degree if a single polynomial
+    # of even degree if a single polynomial
+    return InterpolatedPath(make_interp_spline(knots, points, k=min(5, len(points) - 1)))
 
-    def of_points(s: Array, order: int = 2) -> Array:
-        return np.array([curve(s, nu=k) for k in range(order + 1)])
 
-    return of_points
+class InterpolatedPath:
+    """A path on a spline of SciPy, a BSpline over [0, 1]."""
+
+    def __init__(self, curve: Any) -> None:
+        self.curve = curve
+
+    def __call__(self, s: Array, order: int = 2) -> Array:
+        return np.array([self.curve(s, nu=k) for k in range(order + 1)])
+
+    def polynomials(self) -> tuple[Array, Array]:
+        """Breaks (K + 1,), and powers (K, m, nv) of s − breaks[k]."""
+        breaks = np.unique(self.curve.t)
+        return breaks, np.stack([self.curve(breaks[:-1], nu=m) / factorial(m) for m in range(self.curve.k + 1)], axis=1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.scalars import at_least
 from ...model.state import not_a_model, shaped
+from .clearance import Clearance, Sweeper, certify
 from .closest import Closest
 from .obstacles import Obstacles, read_obstacles
 from .pair_distances import PairDistances, Posed
@@ -188,7 +190,35 @@ class CollisionModel:
         distances, points, normals, gradients = arrays
         return Closest(distances, points, normals, gradients, tuple(self.pairs[k] for k in index), index)
 
+    def certify(self, motion: Any, clearance: float = 0.0) -> Clearance:
+        """Whether no pair comes nearer than the clearance (m), at any time of a motion: of splines, of a Fourier
+        series, or positions (N, nq), connected by straight lines. Not by samples: by bounds of how far pieces move.
+        """
+        return certify(self, motion, at_least(0.0, clearance, "clearance", "m"))
+
     # ---- computation
+
+    @cached_property
+    def _sweeper(self) -> Sweeper:
+        return Sweeper(self.model, self.pieces, self._indices)
+
+    def _fill(self, q: Array, index: NDArray[np.int64], distances: Array) -> None:
+        """Replace −inf in distances (N, pairs) of these pairs at q (N, nq), m, by depths."""
+        overlapping = np.flatnonzero((distances == -np.inf).any(axis=1))
+        if not len(overlapping):
+            return
+        for s, place in zip(overlapping, self._places(q[overlapping])[0], strict=True):
+            posed = Posed(self._distances, place)
+            for k in np.flatnonzero(distances[s] == -np.inf):
+                distances[s, k] = posed.distance(int(index[k]))
+
+    def _slopes(self, q: Array, index: NDArray[np.int64]) -> Array:
+        """Gradients (pairs, nv) of these pairs at q (nq,)."""
+        points, normals = np.empty((1, len(index), 2, 3)), np.empty((1, len(index), 3))
+        posed = Posed(self._distances, self._places(q)[0][0])
+        for k, pair in enumerate(index.tolist()):
+            posed.closest(pair, points[0, k], normals[0, k])
+        return self._gradients(q, index, points, normals)[0]
 
     def _places(self, q: ArrayLike) -> tuple[Array, bool]:
         """Poses (N, pieces, 4, 4) in the world, and whether q is a batch."""

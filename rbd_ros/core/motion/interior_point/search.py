@@ -43,6 +43,10 @@ MAX_ITERATIONS = 400
 MAX_DAMPING = 1e-2        # of the Hessian; beyond, the Gauss–Newton matrix is used
 MAX_STALLED = 6           # consecutive failures of the line search
 STOPPED = "stopped"       # reason of termination by the caller
+# where gradients of distances of collision shapes jump, the residual does not fall: ended after so many iterations in
+# which neither cost nor violation changed by more than this, with a barrier as low as this
+KINK = "converged at a kink of a distance"
+UNCHANGED, KINK_ITERATIONS, KINK_BARRIER = 1e-5, 10, 1e-5
 
 
 class Solution(NamedTuple):
@@ -107,14 +111,15 @@ class _Search:
         self.nu = np.zeros(len(self.values.equations))
         self.equation_penalty = EQUATION_PENALTY
         self.damping, self.count, self.stalled, self.since_decrease = 0.0, 0, 0, 0
+        self.history: list[tuple[float, float]] = []    # cost and violation
         self.residual, self.violation, self.gap = np.inf, float(self.values.rows.max(initial=-1.0)), np.inf
         self.linear: Linearization
         self.A: Array
         self.stationarity = self.equations = np.inf
 
     def solution(self, reason: str) -> Solution:
-        return Solution(self.x, self.y, self.residual, self.violation, reason == "converged", self.count, reason,
-                        self.mu, self.rho)
+        return Solution(self.x, self.y, self.residual, self.violation, reason in ("converged", KINK), self.count,
+                        reason, self.mu, self.rho)
 
     def update_derivatives(self) -> None:
         """Update derivatives and KKT residuals."""
@@ -142,7 +147,23 @@ class _Search:
             return "too many iterations"
         if stop(self.count, self.values.cost, self.violation):
             return STOPPED
+        if self.problem.task.distances is not None and self._at_kink():
+            return KINK
         return "no progress" if self.stalled > MAX_STALLED else ""
+
+    def _at_kink(self) -> bool:
+        """Whether iterations at the lowest barrier change nothing; a higher one is lowered."""
+        self.history.append((self.values.cost, self.violation))
+        if len(self.history) <= KINK_ITERATIONS:
+            return False
+        change = np.abs(np.subtract(self.history[-1], self.history[-1 - KINK_ITERATIONS]))
+        if change[0] > UNCHANGED * abs(self.values.cost) or change[1] > UNCHANGED:
+            return False
+        if self.mu <= KINK_BARRIER:
+            return True
+        self.mu *= FALL
+        self.slack, self.history = best_slack(self.values.rows, self.mu, self.rho), []
+        return False
 
     @property
     def _allowed_gap(self) -> float:

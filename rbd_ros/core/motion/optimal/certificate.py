@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..splines import SplineMotion
+from ..usage import Usage
 from .dynamic_rows import ClosedRows, rows_of
 from .task import Task
 
@@ -19,14 +20,6 @@ MAX_SAMPLES_IN_LOOPS = 20_000   # with loops, in motions of more than 20 s
 MAX_SAMPLES_OF_RATES_IN_LOOPS = 5_000    # with loops and effort rates
 CHUNK = 20_000                  # samples evaluated in one batch
 PASSIVE = "passive_effort"      # name of the limit of unactuated joints: the tolerated effort
-
-
-class Usage(NamedTuple):
-    """The largest ratio of a quantity to its limit (1: at the limit), with its joint and time (s)."""
-
-    ratio: float
-    joint: str
-    time: float
 
 
 class Certificate(NamedTuple):

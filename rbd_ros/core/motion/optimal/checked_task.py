@@ -11,8 +11,10 @@ from ...dynamics.friction import Friction, fitting, joint_friction
 from ...dynamics.constrained.mechanism import Mechanism
 from ...errors import RbdError
 from ...model.constraints import ConstraintSet
+from ...model.scalars import at_least
 from ...model.state import node_wrenches, not_a_model
 from ..closed.closed_chain import ClosedChain, closed_chain
+from ..collision.distance_rows import DistanceRows, check_apart, checked_collisions
 from ..places.plane_limit import Planes
 from ..splines import basis
 from .arguments import checked_duration, checked_objective, checked_waypoints
@@ -20,7 +22,7 @@ from ..places.ends import CONSISTENT, ends
 from .limits import checked_limits
 from .passive import without_motors
 from .springs import links_and_springs
-from .task import ROUNDING, Task
+from .task import PLACES, ROUNDING, Task
 
 Array = NDArray[np.float64]
 
@@ -28,7 +30,8 @@ Array = NDArray[np.float64]
 def checked_task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any,
                  wrenches: Any, smoothing: float, degree: int, control_points: int, constraints: Any = None,
                  actuated: Any = None, minimize: str = "effort", planes: Any = (), actuation: Any = None,
-                 passive_tolerance: Any = 1e-3, deadline: float = np.inf, friction: Friction | None = None) -> Task:
+                 passive_tolerance: Any = 1e-3, collisions: Any = None, clearance: Any = 0.01, deadline: float = np.inf,
+                 friction: Friction | None = None) -> Task:
     """The checked task of `optimize_motion`; raises `RbdError` for malformed or contradictory arguments. deadline: of
     the inverse kinematics of `BodyGoal`s (`time.perf_counter`).
     """
@@ -46,6 +49,12 @@ def checked_task(model: Any, start: Any, goal: Any, duration: Any, objective: An
         motion_limits = replace(motion_limits, effort=np.minimum(motion_limits.effort, springs.max_effort))
     friction = joint_friction(model, smoothing) if friction is None else fitting(model, friction)
     half_spaces = Planes(model, planes)
+    apart = None
+    if collisions is not None:
+        if constraints is not None:
+            raise RbdError("collisions: not supported with constraints")
+        apart = DistanceRows(checked_collisions(model, collisions), at_least(0.0, clearance, "clearance", "m"),
+                             np.zeros(0, dtype=np.int64))
     loops = constraints if constraints is not None else ConstraintSet()
 
     def mechanism(posture: Array) -> Mechanism:
@@ -58,7 +67,8 @@ def checked_task(model: Any, start: Any, goal: Any, duration: Any, objective: An
     times, points = checked_waypoints(model, waypoints, B, model.nq)
     chain, postures, first, last, poses = ends(model, loops, mechanism, B, start, goal, points, motion_limits, deadline)
     task = Task(model, B, first, last, fixed_duration, bounds, weights, motion_limits, times, postures[2:, chain.own],
-                wrenches, friction, planes=half_spaces if len(half_spaces) else None, springs=springs, poses=poses)
+                wrenches, friction, planes=half_spaces if len(half_spaces) else None, distances=apart, springs=springs,
+                poses=poses)
     if isinstance(chain, ClosedChain):
         task = replace(task, chain=replace(chain, start=postures[0]), postures=postures)
     elif actuated is not None:
@@ -102,8 +112,9 @@ def check_ends(task: Task) -> None:
     """Raise `RbdError`, naming joint, limit and time, if an end or a waypoint is beyond a limit."""
     model = task.model
     for name, values in task.end_columns.items():
-        if name == "clearance":
-            _check_clearance(task, values)
+        if name in PLACES:
+            if name == "clearance":
+                _check_clearance(task, values)
             continue
         lower, upper = task.limits.of(name)
         excess = np.maximum(lower - values, values - upper) - ROUNDING * np.maximum(1.0, np.abs(values))
@@ -113,6 +124,9 @@ def check_ends(task: Task) -> None:
             point = _point_name(task, int(i))
             raise RbdError(f"{point}: the {name} of joint '{model.velocity_names[j]}' is {values[i, j]:.6g}, beyond "
                            f"its limit {limit:.6g}")
+    if task.distances is not None:
+        for place, q in enumerate(task.end_columns["position"]):
+            check_apart(task.distances.collisions, _point_name(task, place), q, task.distances.clearance)
     if task.duration_or_none is not None:
         _check_speed(task, task.duration)
     elif np.isfinite(task.durations[1]):

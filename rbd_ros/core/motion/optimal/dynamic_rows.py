@@ -4,7 +4,7 @@ Friction is added to the efforts (`dynamics.friction`); load-dependent friction 
 """
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,15 @@ from ...derivatives.second_derivatives import inverse_dynamics_second_derivative
 from ...derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...dynamics.inverse import inverse_dynamics
 from ..closed.closed_rows import ClosedRows
+from ..collision.distance_rows import DistanceRows
+from ..places.plane_limit import Planes
 from .curvature import EffortCurvature
 from .task import Task
 
 Array = NDArray[np.float64]
 DIFFERENCE_STEP = 2e-3    # rad or m, of fourth-order differences, with errors of about 1e-11
 MAX_DISPLACEMENT = 0.4    # rad or m (and a tenth of rad/s or m/s): change of knots after which curvature is recomputed
+MAX_DISPLACEMENT_APART = 0.02    # rad or m, likewise of distances of collision shapes
 MAX_DISPLACEMENT_PASSIVE = 0.01    # likewise with unactuated joints, whose multipliers are large
 
 
@@ -33,7 +36,9 @@ def rows_of(task: Task, without: Collection[str] = ()) -> DynamicRows | ClosedRo
 
 
 class DynamicRows:
-    """Rows per knot: effort, power, effort rate, motor velocity (nv each) as the task uses them, then clearances."""
+    """Rows per knot: effort, power, effort rate, motor velocity (nv each) as the task uses them, then clearances of
+    points and distances of collision shapes.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task, self.model, self._specialized = task, task.model, task.specialized or task.model
@@ -43,17 +48,24 @@ class DynamicRows:
         if self.rate:
             task.friction.without_load("the rate of a motion's efforts")
         self._efforts_count = self.nv * (self.effort + self.power + self.rate + self.motor)
-        self.planes = task.planes
-        self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
+        self.places = [rows for rows in (task.planes, task.distances) if rows is not None and len(rows)]
+        self.count = self._efforts_count + sum(len(rows) for rows in self.places)
         self._curvature: EffortCurvature | None = None
         self._curvature_state: tuple[Array, Array] | None = None
+        self._bends: tuple[Array, Array] | None = None    # knots q, and second derivatives of the distances there
         self.concave: Array | None = None    # friction's concave part (N, nv) of the latest curvature, by speeds
 
     def values(self, z: Array) -> Array:
         """Rows (N, count) at states z (N, orders, nv)."""
         rows = self._stacked(z, *self._efforts(z)) if self._efforts_count else np.empty((len(z), 0))
-        return rows if self.planes is None else np.concatenate(
-            [rows, self.planes.values(np.ascontiguousarray(z[:, 0]))], axis=1)
+        return rows if not self.places else np.concatenate(
+            [rows, *(part.values(np.ascontiguousarray(z[:, 0])) for part in self.places)], axis=1)
+
+    def _place_rows(self) -> Iterator[tuple[Planes | DistanceRows, slice]]:
+        """Clearances and distances, and their rows."""
+        first = self._efforts_count
+        for part in self.places:
+            yield part, slice(first, first := first + len(part))
 
     def _efforts(self, z: Array) -> tuple[Array, Array | None]:
         """Efforts with friction, and their rates if used."""
@@ -81,8 +93,8 @@ class DynamicRows:
         """Derivatives (N, count, nz) at states z with efforts tau (N, nv)."""
         count, orders, nv = z.shape
         J = np.zeros((count, self.count, orders * nv))
-        if self.planes is not None:
-            J[:, self._efforts_count:, :nv] = self.planes.jacobian(np.ascontiguousarray(z[:, 0]))
+        for part, rows in self._place_rows():
+            J[:, rows, :nv] = part.jacobian(np.ascontiguousarray(z[:, 0]))
         if not self._efforts_count:
             return J
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
@@ -124,8 +136,9 @@ class DynamicRows:
         n = self.nv
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
-        if self.planes is not None:
-            out[:, :n, :n] += self.planes.curvature(q, c[:, self._efforts_count:])
+        for part, rows in self._place_rows():
+            out[:, :n, :n] += (part.curvature(q, c[:, rows]) if isinstance(part, Planes) else
+                               np.einsum("np,npij->nij", c[:, rows], self._bends_of(part, q)))
         if not self._efforts_count:
             return
         lam = c[:, :n].copy()
@@ -161,6 +174,12 @@ class DynamicRows:
             index = np.arange(n, 2 * n)
             out[:, index, index] += by_speed
             self.concave = np.minimum(by_speed, 0.0)
+
+    def _bends_of(self, distances: DistanceRows, q: Array) -> Array:
+        """Second derivatives of the distances, kept until the knots have moved."""
+        if self._bends is None or np.abs(q - self._bends[0]).max() > MAX_DISPLACEMENT_APART:
+            self._bends = q, distances.bends(q)
+        return self._bends[1]
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
         """out := ∂τ̇ by q, v, a, jerk: the time derivatives of ∂τ plus ∂τ shifted by one order."""

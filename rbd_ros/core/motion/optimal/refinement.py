@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import RbdError
-from ..interior_point.search import Solution, Stop, solve
+from ..interior_point.search import KINK, Solution, Stop, solve
 from ..splines import SplineMotion
 from .certificate import Certificate, certify, samples
 from .nodes import thinned
@@ -24,6 +24,7 @@ RESERVE_FACTOR = 2.0               # safety factor of the estimated time for cer
 RESERVE_FACTOR_IN_LOOPS = 3.0      # likewise with loops, on top
 MAX_RESERVED = 0.8                 # largest share of the remaining time reserved for certificate and cost
 DURATION_GROWTH = 20.0             # largest duration in this estimate, relative to the first guess
+DURATION_GROWTH_APART = 3.0        # likewise of one that hits nothing, which is long enough for a way around
 REFINEMENTS = 8
 FINE = 5                           # factor of the number of knots for the reported cost
 Refined = tuple[Problem, Solution, SplineMotion, Certificate]
@@ -51,7 +52,8 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     begin = time.perf_counter()
     problem.values(x)    # second call: the first one may have compiled
     now = time.perf_counter()
-    longest = min(DURATION_GROWTH * T, task.durations[1])    # longest duration for the certificate
+    growth = DURATION_GROWTH if task.distances is None else DURATION_GROWTH_APART
+    longest = min(growth * T, task.durations[1])    # longest duration for the certificate
     reserve = (now - begin) * RESERVE_FACTOR * (FINE + samples(task, longest) / len(problem.nodes.s))
     reserve *= 1.0 if task.chain is None else RESERVE_FACTOR_IN_LOOPS
     deadline -= min(reserve, MAX_RESERVED * max(deadline - now, 0.0))
@@ -59,7 +61,7 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     solution = solve(problem, x, tolerance, deadline, warm_start, FIRST_REFINEMENT_BARRIER, stop)
     iterations, threshold, first_solution = solution.iterations, PEAK_THRESHOLD, solution
     for _ in range(REFINEMENTS):
-        if solution.reason not in ("inside", "converged") or (
+        if solution.reason not in ("inside", "converged", KINK) or (
                 solution is not first_solution and solution.violation > 10.0 * tolerance):
             break
         certificate = certify(task, motion := spline(problem, solution.x), threshold, 0.0)    # with the fewest samples

@@ -13,6 +13,7 @@ from ...dynamics.friction import Friction
 from ...dynamics.inverse import inverse_dynamics
 from ...model.robot_model import RobotModel
 from ..closed.closed_chain import ClosedChain
+from ..collision.distance_rows import DistanceRows
 from ..places.body_goal import EndPose
 from ..places.plane_limit import Planes
 from ..splines import Basis
@@ -25,6 +26,8 @@ Index = NDArray[np.int64]
 STATE = ("position", "velocity", "acceleration", "jerk")    # columns of a knot's state, by derivative
 MARGIN = 1e-3      # margin to limits, as a share of half their range, for violations between knots
 CLEAR = 1e-4       # m, margin of clearances
+APART = 1e-3       # m, margin of distances of collision shapes
+PLACES = ("clearance", "distance")    # columns of points and of pairs, not of coordinates
 ROUNDING = 1e-9    # tolerated relative violation of limits, for rounding errors
 
 
@@ -60,6 +63,7 @@ class Task:
     chain: ClosedChain | None = None
     postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
     planes: Planes | None = None
+    distances: DistanceRows | None = None    # of collision shapes
     springs: Springs | None = None   # between motors and joints
     # coordinates of an open chain without motors; their effort limit is the tolerance between collocation points
     passive: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -149,6 +153,10 @@ class Task:
             k = len(self.planes)
             dense_columns.append(Column("clearance", self.planes.names, np.zeros(k), np.full(k, np.inf), np.zeros(k),
                                 np.full(k, CLEAR)))
+        if self.distances is not None and len(self.distances):
+            k = len(self.distances)
+            dense_columns.append(Column("distance", self.distances.names, np.full(k, self.distances.clearance),
+                                        np.full(k, np.inf), np.zeros(k), np.full(k, APART)))
         return (*dense_columns, *(self._column(name, self.index) for name in STATE[:self.orders]))
 
     def _column(self, name: str, index: Index) -> Column:
@@ -207,6 +215,8 @@ class Task:
                 values.update(velocity=lifted.v, acceleration=lifted.a)
         if self.planes is not None:
             values["clearance"] = self.planes.values(q)
+        if self.distances is not None:
+            values["distance"] = self.distances.values(q)
         return values
 
     def arrival(self, u: Array) -> Array | None:
@@ -224,7 +234,7 @@ class Task:
         names = self.model.velocity_names
         for name, labels, lower, upper, _, margin in self.columns:
             ends = self.end_columns.get(name, np.zeros((0, len(names))))
-            if name != "clearance":
+            if name not in PLACES:
                 ends = ends[:, [names.index(label) for label in labels]]
             low.append(np.maximum(lower, np.minimum(lower + margin, ends.min(axis=0, initial=np.inf))))
             high.append(np.minimum(upper, np.maximum(upper - margin, ends.max(axis=0, initial=-np.inf))))

@@ -1,0 +1,214 @@
+"""Motions of arms that hit nothing: how many are found, how soon, how long they are; each checked at 10 kHz.
+
+Four arms in four scenes, random problems by seed. A problem that is not solved is given to another planner: RRT-Connect
+on Pinocchio's collisions (which also check the motions), in steps of 0.02 rad, without certificates.
+"""
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import coal
+import numpy as np
+import pinocchio as pin
+
+import rbd_ros as rbd
+
+from .robots import robot_file
+from .timing import table
+
+sys.path.append(str(Path(__file__).parents[1] / "test"))
+CLEARANCE = 0.01      # m
+ENDS = 0.012          # m, of the random ends
+RATE = 10_000.0       # Hz, of the check
+POOL = 4000           # random configurations at a time
+OBJECTIVE = {"duration": 1.0, "jerk_share": 0.1}    # of `rbd plan`
+TIME_LIMIT = 60.0     # s, so that other load of the machine decides nothing
+STEP, LONGEST = 0.02, 10.0    # rad, s: of the other planner
+FILES = {"panda": "panda_description/urdf/panda.urdf", "ur5": "ur_description/urdf/ur5_robot.urdf",
+         "xarm7": "xarm_description/urdf/xarm7.urdf"}
+LOCKED = {"panda": {"panda_finger_joint1": 0.02}}
+MIMICS = {"panda": {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.02}}
+ARMS = ("iiwa", *FILES)
+
+
+def box(name: str, size: list[float], place: list[float]) -> dict[str, Any]:
+    return {"name": name, "shape": "box", "size": size, "frame": place}
+
+
+SHELF = [*(box(f"board_{k}", [0.35, 1.0, 0.03], [0.7, 0.0, z]) for k, z in enumerate((0.2, 0.55, 0.9))),
+         *(box(f"side_{k}", [0.35, 0.03, 0.75], [0.7, y, 0.55]) for k, y in enumerate((-0.5, 0.0, 0.5))),
+         box("back", [0.03, 1.0, 0.75], [0.88, 0.0, 0.55])]
+SCENES: dict[str, list[dict[str, Any]]] = {
+    "free": [],
+    "table": [box("table", [0.8, 1.6, 0.05], [0.65, 0.0, 0.1]), box("wall", [0.1, 3.0, 2.0], [-0.6, 0.0, 1.0]),
+              box("crate", [0.2, 0.2, 0.3], [0.5, 0.2, 0.3])],
+    "shelf": SHELF,
+    "passage": [box("left", [0.6, 0.2, 1.2], [0.65, 0.32, 0.6]), box("right", [0.6, 0.2, 1.2], [0.65, -0.32, 0.6]),
+                box("lintel", [0.6, 0.9, 0.1], [0.65, 0.0, 1.25])]}
+# m: where the last link is at the goal, its corners in the world
+REGIONS = {"table": ([0.3, -0.5, 0.13], [0.9, 0.5, 0.5]), "shelf": ([0.5, -0.45, 0.22], [0.85, 0.45, 0.88]),
+           "passage": ([0.38, -0.2, 0.2], [0.9, 0.2, 1.1])}
+
+
+def arm(name: str) -> tuple[rbd.RobotModel, rbd.CollisionModel, str]:
+    """Model, collision model without pairs that always touch, and URDF."""
+    from support.collisions import capsules, with_free_pairs
+
+    text = capsules(name) if name not in FILES else str(robot_file(FILES[name]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rbd.RbdWarning)    # of odd inertias in the descriptions
+        model = rbd.load_urdf(text, locked=LOCKED.get(name, {}))
+    return model, with_free_pairs(rbd.CollisionModel.from_urdf(text, model)), text
+
+
+def problems(model: rbd.RobotModel, collisions: rbd.CollisionModel, scene: str, count: int, seed: int = 0
+             ) -> list[tuple[np.ndarray, np.ndarray]]:
+    """A random start, and a goal where the last link is in the scene's region; both clear."""
+    rng = np.random.default_rng(seed)
+    low, high = np.maximum(model.position_lower, -np.pi), np.minimum(model.position_upper, np.pi)
+
+    def clear(q: np.ndarray, wanted: int) -> list[np.ndarray]:
+        found = []
+        for x in q:
+            if len(found) < wanted and not collisions.collides(x, ENDS):
+                found.append(x)
+        return found
+
+    starts = clear(rng.uniform(low, high, (POOL, model.nv)), count)
+    goals: list[np.ndarray] = []
+    while len(goals) < count:
+        q = rng.uniform(low, high, (POOL, model.nv))
+        if scene in REGIONS:
+            tip = rbd.forward_kinematics(model, q)[:, -1, :3, 3]
+            q = q[((tip > REGIONS[scene][0]) & (tip < REGIONS[scene][1])).all(axis=1)]
+        goals += clear(q, count - len(goals))
+    return list(zip(starts, goals, strict=False))
+
+
+class Checker:
+    """Collisions by Pinocchio and coal: the meshes themselves instead of hulls, kinematics of its own."""
+
+    def __init__(self, name: str, collisions: rbd.CollisionModel, urdf: str) -> None:
+        if name in FILES:
+            folder = str(robot_file(FILES[name]).parents[4])
+            full = pin.buildModelFromUrdf(urdf)
+            shapes = pin.buildGeomFromUrdf(full, urdf, pin.GeometryType.COLLISION, package_dirs=[folder])
+            locked = MIMICS.get(name, {})
+            q = pin.neutral(full)
+            for joint, value in locked.items():
+                q[full.joints[full.getJointId(joint)].idx_q] = value
+            self.model, self.shapes = pin.buildReducedModel(full, shapes, [full.getJointId(x) for x in locked], q)
+        else:    # capsules, which its parser does not know
+            self.model = pin.buildModelFromUrdf(str(rbd.sample_path(name)))
+            self.shapes = pin.GeometryModel()
+            for piece in collisions.pieces:
+                if piece.own:
+                    frame = self.model.frames[self.model.getFrameId(piece.shape.link)]
+                    self._add(piece.name, frame.parentJoint, frame.placement * pin.SE3(piece.shape.pose),
+                              coal.Capsule(*piece.shape.size))
+        own = {piece.name: piece.name if name not in FILES else piece.name.replace("/", "_")
+               if "/" in piece.name else f"{piece.name}_0" for piece in collisions.pieces if piece.own}
+        for piece in collisions.pieces:
+            if not piece.own:
+                own[piece.name] = piece.name
+                self._add(piece.name, 0, pin.SE3(piece.shape.pose), coal.Box(*piece.shape.size))
+        for first, second in collisions.pairs:
+            self.shapes.addCollisionPair(pin.CollisionPair(self.shapes.getGeometryId(own[first]),
+                                                           self.shapes.getGeometryId(own[second])))
+        self.data, self.state = self.model.createData(), pin.GeometryData(self.shapes)
+        self.manager = pin.BroadPhaseManager_DynamicAABBTreeCollisionManager(self.model, self.shapes, self.state)
+        assert self.model.nq == collisions.model.nq
+        ids = [self.model.getJointId(joint) for joint in collisions.model.joint_names]
+        self.order = np.array([self.model.joints[k].idx_q for k in ids])
+
+    def _add(self, name: str, joint: int, pose: Any, shape: Any) -> None:
+        self.shapes.addGeometryObject(pin.GeometryObject(name, joint, pose, shape))
+
+    def collides(self, q: np.ndarray) -> bool:
+        theirs = np.empty(len(q))
+        theirs[self.order] = q
+        return bool(pin.computeCollisions(self.model, self.data, self.manager, theirs, True))
+
+    def touches(self, motion: Any) -> bool:
+        """Whether a motion collides at a sample, at 10 kHz."""
+        t = np.linspace(0.0, motion.duration, int(np.ceil(RATE * motion.duration)) + 1)
+        return any(self.collides(q) for q in motion(t).q)
+
+    def planned(self, start: np.ndarray, goal: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
+        """Whether RRT-Connect finds a path, with steps of 0.02 rad, in the longest time."""
+        rng, deadline = np.random.default_rng(0), time.process_time() + LONGEST
+        trees = [[start], [goal]]
+
+        def walk(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            """The last free configuration on the way."""
+            count = max(1, int(np.ceil(np.linalg.norm(b - a) / STEP)))
+            last = a
+            for k in range(1, count + 1):
+                q = a + (b - a) * (k / count)
+                if self.collides(q):
+                    return last
+                last = q
+            return last
+
+        while time.process_time() < deadline:
+            target = rng.uniform(low, high)
+            for tree in trees:
+                near = min(tree, key=lambda q: float(np.sum((q - target) ** 2)))
+                reached = walk(near, target)
+                if reached is not near:
+                    tree.append(reached)
+                target = reached
+            if np.array_equal(trees[0][-1], trees[1][-1]) or np.allclose(target, trees[0][-1]):
+                return True
+            trees.reverse()
+        return False
+
+
+def run(quick: bool = False, count: int = 0) -> dict[str, Any]:
+    """Print the table; returns its figures by arm and scene, and violations: motions that Pinocchio finds to touch."""
+    count = count or (3 if quick else 50)
+    rows, results, violations = [], {}, 0
+    for name in ARMS:
+        model, own, urdf = arm(name)
+        low, high = np.maximum(model.position_lower, -np.pi), np.minimum(model.position_upper, np.pi)
+        for scene, obstacles in SCENES.items():
+            collisions = own.with_obstacles(obstacles)
+            checker = Checker(name, collisions, urdf)
+            cases = problems(model, collisions, scene, count)
+            rbd.optimize_motion(model, *cases[0], None, OBJECTIVE, collisions=collisions, starts=1)    # compiled, warm
+            spent, paths, lengths, solved, missed, found, touching = [], [], [], 0, 0, 0, 0
+            for start, goal in cases:
+                begin = time.process_time()
+                path = rbd.plan_path(model, collisions, start, goal, clearance=CLEARANCE)
+                paths.append(time.process_time() - begin)
+                found += path.found
+                begin = time.process_time()    # of one core: others may use the machine
+                motion = rbd.optimize_motion(model, start, goal, None, OBJECTIVE, collisions=collisions,
+                                             clearance=CLEARANCE, starts=1, time_limit=TIME_LIMIT)
+                spent.append(time.process_time() - begin)
+                solved += motion.good
+                if motion.good:
+                    lengths.append(motion.duration)
+                    touching += checker.touches(motion)
+                else:
+                    missed += checker.planned(start, goal, low, high)
+            violations += touching
+            results[name, scene] = {"solved": solved, "of": count, "missed": missed, "touching": touching,
+                                    "median": statistics.median(spent), "p95": float(np.percentile(spent, 95)),
+                                    "paths": found, "path": statistics.median(paths),
+                                    "duration": statistics.median(lengths) if lengths else np.nan}
+            rows.append([name, scene, str(len(collisions.pairs)), f"{solved} of {count}", str(missed), str(touching),
+                         f"{1e3 * statistics.median(spent):.0f}", f"{1e3 * float(np.percentile(spent, 95)):.0f}",
+                         f"{1e3 * max(spent):.0f}", str(found), f"{1e3 * statistics.median(paths):.1f}",
+                         f"{1e3 * float(np.percentile(paths, 95)):.0f}", f"{results[name, scene]['duration']:.2f}"])
+            print(*rows[-1], file=sys.stderr, flush=True)
+    table(f"Motions that hit nothing, clearance {1e3 * CLEARANCE:.0f} mm; processor time of one core (ms)",
+          ["arm", "scene", "pairs", "solved", "missed", "touching", "median", "95 %", "most", "paths", "median", "95 %",
+           "duration (s)"], rows)
+    return {"problems": count, "violations": violations,
+            "results": {f"{name} {scene}": row for (name, scene), row in results.items()}}
