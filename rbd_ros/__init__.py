@@ -143,8 +143,8 @@ if TYPE_CHECKING:
 __version__: str
 
 __all__ = [
-    "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies", "BalafoutisPatel",
-    "BaseParameters", "BodyDerivatives", "BodyGoal", "COMPILED", "Chart", "Clearance", "ClosedForm", "Closest",
+    "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
+    "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "Chart", "Clearance", "ClosedForm", "Closest",
     "CollisionModel", "CompliantContact", "ConstrainedForward", "ConstrainedForwardDerivatives",
     "ConstrainedForwardDirectional", "ConstrainedHybrid", "ConstrainedHybridDirectional", "ConstrainedInverse",
     "ConstrainedInverseDerivatives", "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates",
@@ -153,7 +153,7 @@ __all__ = [
     "Ellipsoid", "Estimate", "Excitation", "ExternalWrench", "FeedbackGains", "FeedbackLinearization", "FixedContact",
     "FloatTest", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction", "GeneralizedMomentum", "Hybrid",
     "HybridDerivatives", "HybridDirectional", "Identification", "Inertia", "InverseDerivatives", "InverseDirectional",
-    "InverseKinematics", "JOINT_TYPES", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "LoopMargins", "Mimic",
+    "InverseKinematics", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "LoopMargins", "Mimic",
     "MomentumObserver", "MotionLimits", "Motions", "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion",
     "PDLaw", "PayloadEstimator", "Plane", "PlaneLimit", "PlannedPath", "Point", "PoseExcitation", "Primitive",
     "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact", "SampledPairs",
