@@ -122,13 +122,13 @@ if TYPE_CHECKING:
     from .core.motion.collision.sampled import SampledPairs, sampled_pairs
     from .core.motion.effort_energy import EffortEnergy, effort_energy
     from .core.motion.inverse_kinematics import InverseKinematics, inverse_kinematics
-    from .core.motion.optimal.certificate import Usage
     from .core.motion.optimal.limits import MotionLimits
     from .core.motion.optimization import OptimalMotion, optimize_motion
     from .core.motion.places.body_goal import BodyGoal
     from .core.motion.places.plane_limit import PlaneLimit
     from .core.motion.smoothed_path import smoothed_path
     from .core.motion.time_optimal import TimedPath, time_optimal
+    from .core.motion.usage import Usage
     from .core.simulation.contact.records import ContactState
     from .core.simulation.elastic_simulator import ElasticSimulator
     from .core.simulation.pd_law import PDLaw
