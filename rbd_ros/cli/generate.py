@@ -1,12 +1,15 @@
-"""`rbd generate`: a robot's functions as C source for controllers and firmware."""
+"""`rbd generate`: a robot's functions as C source for controllers and firmware, or a controller for ros2_control."""
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from ..core.errors import RbdError
+from ..core.model.robot_model import RobotModel
 from ..core.specialize.c_source import ARGUMENTS, PRECISIONS, c_files
 from .files.robot import add_robot, load_robot
 from .files.written import write_files
+from .ros2_control.package import package_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"of {', '.join(ARGUMENTS)}; with parameters jacobian:LINK[:body|world|aligned], "
                              "hybrid_dynamics:JOINT,… (whose accelerations are given), "
                              "inverse_dynamics_time_derivatives:ORDER (default: inverse_dynamics)")
+    parser.add_argument("--ros2-control", type=Path, metavar="DIR", help="write an ament_cmake package in C++17 instead: "
+                        "a chainable effort controller with the laws and the safety of node feedforward, and a plugin "
+                        "of inverse_dynamics_solver")
+    parser.add_argument("--package", default="", metavar="NAME", help="name of that package (default: "
+                        "<name>_effort_controller)")
     parser.add_argument("-o", "--output", type=Path, default=Path("."), help="folder for the files")
     parser.add_argument("--name", default="", help="prefix of files and functions (default: the robot's name)")
     parser.add_argument("--precision", choices=PRECISIONS, default="double")
@@ -28,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     model = load_robot(arguments, root=arguments.root)
+    if arguments.ros2_control is not None:
+        return _write_package(model, arguments)
     files = c_files(model, arguments.functions, arguments.name, arguments.precision,
                     inertias=arguments.inertias, payload=arguments.payload, gravity=arguments.gravity)
     write_files(arguments.output, files)
@@ -35,4 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.output / name}  ({len(text) / 1000:.0f} kB)")
     print(f"try it: cmake -S {arguments.output} -B {arguments.output}/build && cmake --build {arguments.output}/build "
           f"&& ctest --test-dir {arguments.output}/build")
+    return 0
+
+
+def _write_package(model: RobotModel, arguments: argparse.Namespace) -> int:
+    if arguments.root != "fixed":
+        raise RbdError("--ros2-control is for arms on a fixed base, got --root floating")
+    folder, files = arguments.ros2_control, package_files(model, arguments.name, arguments.package)
+    write_files(folder, files)
+    print(f"{folder}: {len(files)} files; config/*_dynamics.yaml has inertias, rotors and friction")
+    print(f"build it: colcon build --base-paths {folder}; try it: see {folder / 'README.md'}")
     return 0

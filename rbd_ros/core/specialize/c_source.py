@@ -138,7 +138,7 @@ def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",)
         True
     """
     files = c_files(model, functions, name, precision, inertias=inertias, payload=payload, gravity=gravity)
-    return files[f"{_identifier(model, name)}.c"]
+    return files[f"{identifier(model, name)}.c"]
 
 
 def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precision: str = "double", *,
@@ -161,7 +161,7 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
         if joint.type == "spherical_exponential":    # its code branches on the angle
             raise RbdError(f"c_source: joint '{joint.name}' is spherical_exponential, whose code branches on its "
                            "angle; use joints of type spherical")
-    name, inputs = _identifier(model, name), Inputs.of(model, inertias, payload, gravity)
+    name, inputs = identifier(model, name), Inputs.of(model, inertias, payload, gravity)
     bodies = [_function(model, name, wanted, precision, inputs) for wanted in all_wanted]
     arrays = _arrays(model, name, precision)
     source = [f'#include "{name}.h"', "", "#include <math.h>", "", *arrays, "", *bodies]
@@ -188,7 +188,8 @@ def wanted_of(model: RobotModel, text: str) -> Wanted:
                    lambda model, *x: FAMILIES[of].call(model, x, parameters))
 
 
-def _identifier(model: RobotModel, name: str) -> str:
+def identifier(model: RobotModel, name: str = "") -> str:
+    """The name in C: `name`, else that of the model; raises `RbdError` for no identifier."""
     identifier = name or re.sub(r"\W", "_", model.name, flags=re.ASCII).lower() or "robot"
     if identifier[0].isdigit():
         identifier = f"robot_{identifier}"

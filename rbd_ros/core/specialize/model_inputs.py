@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from ..derivatives.directional.model_change import node_inertia, pseudo_inertia
 from ..errors import RbdError, shown, unknown_name
 from ..model.block import ARMATURE, GRAVITY, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, MASS, node
+from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .functions import Variables
 from .program import Symbols
@@ -38,6 +40,24 @@ def place(model: RobotModel, body: str) -> tuple[int, Array]:
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = record[LINK_ROTATION:LINK_POSITION].reshape(3, 3), record[LINK_POSITION:LINK]
     return int(record[LINK_NODE]), T
+
+
+def lumped(model: RobotModel) -> RobotModel:
+    """The same robot, with the inertias of links that are fixed to another moving one in that of the link behind the
+    joint.
+    """
+    links = dict(model.description.links)
+    for joint in model.joints:
+        node, T = place(model, joint.child)
+        parts = []
+        for body in model.body_names:
+            at, pose = place(model, body)
+            if at == node:
+                pose = np.linalg.inv(T) @ pose
+                parts.append(links[body].transformed(pose[:3, :3], pose[:3, 3]) if body != joint.child else links[body])
+                links[body] = Inertia.zero()
+        links[joint.child] = parts[0] if len(parts) == 1 else combine(parts)
+    return RobotModel.from_description(replace(model.description, links=links))
 
 
 def to_node(T: Array) -> Array:
