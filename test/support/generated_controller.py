@@ -96,3 +96,79 @@ class Logic:
 
     def counts(self):
         return {name: self.library.counted(k) for k, name in enumerate(self.count_names)}
+
+
+# ---- the plugins against stand-ins
+
+HEADERS = ("controller_interface/chainable_controller_interface.hpp", "diagnostic_msgs/msg/diagnostic_array.hpp",
+           "realtime_tools/realtime_buffer.hpp", "std_msgs/msg/bool.hpp", "std_srvs/srv/trigger.hpp",
+           "trajectory_msgs/msg/joint_trajectory_point.hpp", "pluginlib/class_list_macros.hpp")
+TYPES = {"bool": "bool", "double": "double", "string": "std::string", "double_array": "std::vector<double>",
+         "string_array": "std::vector<std::string>"}
+
+
+def stand_ins(folder, package, parameters):
+    """Write headers that lead to the stand-ins, and that of the parameters, as generate_parameter_library names it."""
+    for name in HEADERS:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text('#include "ros2_control.hpp"\n')
+    (folder / "gtest").mkdir(exist_ok=True)
+    (folder / "gtest" / "gtest.h").write_text('#include "gtest.hpp"\n')
+    (folder / package).mkdir(exist_ok=True)
+    (folder / package / f"{package}_parameters.hpp").write_text(parameter_header(package, parameters))
+
+
+def literal(value):
+    if isinstance(value, list):
+        return "{" + ", ".join(map(literal, value)) + "}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    return "std::numeric_limits<double>::infinity()" if value == float("inf") else repr(float(value))
+
+
+def parameter_header(package, tree):
+    """Struct `Params` and `ParamListener`, without validation: as those of generate_parameter_library."""
+    reads = []
+
+    def members(entries, path):
+        lines = []
+        for name, entry in entries.items():
+            if "type" in entry and "description" in entry:
+                kind, full = TYPES[entry["type"]], ".".join((*path, name))
+                lines.append(f"{kind} {name} = {literal(entry['default_value'])};")
+                reads.append(f'if (const auto found = all.find("{full}"); found != all.end()) '
+                             f"{{params.{full} = std::get<{kind}>(found->second.value);}}")
+            else:
+                lines += [f"struct {{{' '.join(members(entry, (*path, name)))}}} {name};"]
+        return lines
+
+    body = "\n  ".join(members(tree[package], ()))
+    return f"""#pragma once
+#include "ros2_control.hpp"
+namespace {package}
+{{
+struct Params
+{{
+  {body}
+}};
+class ParamListener
+{{
+public:
+  explicit ParamListener(std::shared_ptr<rclcpp_lifecycle::LifecycleNode> node) : node_(node) {{}}
+  bool is_old(const Params &) const {{return changed;}}
+  Params get_params()
+  {{
+    changed = false;
+    const auto & all = node_->parameters;
+    Params params;
+    {chr(10).join(reads)}
+    return params;
+  }}
+  bool changed = false;
+private:
+  std::shared_ptr<rclcpp_lifecycle::LifecycleNode> node_;
+}};
+}}
+"""
