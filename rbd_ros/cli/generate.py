@@ -9,6 +9,7 @@ from ..core.model.robot_model import RobotModel
 from ..core.specialize.c_source import ARGUMENTS, PRECISIONS, c_files
 from .files.robot import add_robot, load_robot
 from .files.written import write_files
+from .identification.recorded import locked
 from .ros2_control.package import package_files
 
 
@@ -18,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"of {', '.join(ARGUMENTS)}; with parameters jacobian:LINK[:body|world|aligned], "
                              "hybrid_dynamics:JOINT,… (whose accelerations are given), "
                              "inverse_dynamics_time_derivatives:ORDER (default: inverse_dynamics)")
-    parser.add_argument("--ros2-control", type=Path, metavar="DIR", help="write an ament_cmake package in C++17 instead: "
-                        "a chainable effort controller with the laws and the safety of node feedforward, and a plugin "
+    parser.add_argument("--ros2-control", type=Path, metavar="DIR", help="write an ament_cmake package in C++17 "
+                        "instead: a chainable effort controller with laws and safety of node feedforward, and a plugin "
                         "of inverse_dynamics_solver")
     parser.add_argument("--package", default="", metavar="NAME", help="name of that package (default: "
                         "<name>_effort_controller)")
@@ -30,16 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "an argument of the functions")
     parser.add_argument("--payload", default="", metavar="LINK", help="link with a load, whose inertial parameters are "
                         "an argument of the functions")
-    parser.add_argument("--gravity", action="store_true", help="gravity is an argument of the functions, too")
+    parser.add_argument("--gravity-input", action="store_true", help="gravity is an argument of the functions, too")
+    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that do not move: at zero, or "
+                        "JOINT=POSITION")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed", help="how the base link stands")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    model = load_robot(arguments, root=arguments.root)
+    model = load_robot(arguments, root=arguments.root, locked=locked(arguments.lock))
     if arguments.ros2_control is not None:
         return _write_package(model, arguments)
     files = c_files(model, arguments.functions, arguments.name, arguments.precision,
-                    inertias=arguments.inertias, payload=arguments.payload, gravity=arguments.gravity)
+                    inertias=arguments.inertias, payload=arguments.payload, gravity=arguments.gravity_input)
     write_files(arguments.output, files)
     for name, text in files.items():
         print(f"{arguments.output / name}  ({len(text) / 1000:.0f} kB)")

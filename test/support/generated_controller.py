@@ -49,13 +49,10 @@ class Logic:
         self.count_names = re.findall(r"(\w+) = 0", counts[1])
 
     def call(self, name, *arguments):
-        double, arrays = ctypes.c_double, []
-        for each in arguments:
-            array = np.ascontiguousarray(each, dtype=float) if not isinstance(each, float) else each
-            arrays.append(array if isinstance(each, float) else each if isinstance(each, np.ndarray)
-                          and each.flags.c_contiguous and each.dtype == float else array)
+        """Numbers as double, arrays as pointers: they are written in place only if they are contiguous."""
+        values = [x if isinstance(x, float) else np.ascontiguousarray(x, dtype=float) for x in arguments]
         return getattr(self.library, name)(*(
-            double(x) if isinstance(x, float) else x.ctypes.data_as(ctypes.c_void_p) for x in arrays))
+            ctypes.c_double(x) if isinstance(x, float) else x.ctypes.data_as(ctypes.c_void_p) for x in values))
 
     def numbers(self, values):
         """Parameters as the shim reads them; `values` as `TorqueController.parameters`."""
@@ -101,8 +98,10 @@ class Logic:
 # ---- the plugins against stand-ins
 
 HEADERS = ("controller_interface/chainable_controller_interface.hpp", "diagnostic_msgs/msg/diagnostic_array.hpp",
+           "inverse_dynamics_solver/exceptions.h", "inverse_dynamics_solver/inverse_dynamics_solver.h",
+           "pluginlib/class_list_macros.hpp", "rcl_interfaces/msg/set_parameters_result.hpp",
            "realtime_tools/realtime_buffer.hpp", "std_msgs/msg/bool.hpp", "std_srvs/srv/trigger.hpp",
-           "trajectory_msgs/msg/joint_trajectory_point.hpp", "pluginlib/class_list_macros.hpp")
+           "trajectory_msgs/msg/joint_trajectory_point.hpp")
 TYPES = {"bool": "bool", "double": "double", "string": "std::string", "double_array": "std::vector<double>",
          "string_array": "std::vector<std::string>"}
 
@@ -111,7 +110,8 @@ def stand_ins(folder, package, parameters):
     """Write headers that lead to the stand-ins, and that of the parameters, as generate_parameter_library names it."""
     for name in HEADERS:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text('#include "ros2_control.hpp"\n')
+        solver = "inverse_dynamics_solver" in name
+        (folder / name).write_text(f'#include "{"solver" if solver else "ros2_control"}.hpp"\n')
     (folder / "gtest").mkdir(exist_ok=True)
     (folder / "gtest" / "gtest.h").write_text('#include "gtest.hpp"\n')
     (folder / package).mkdir(exist_ok=True)

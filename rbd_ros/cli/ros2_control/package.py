@@ -30,7 +30,7 @@ def package_files(model: RobotModel, name: str = "", package: str = "") -> dict[
     check_model(model)
     if model.mimics:
         raise RbdError(f"--ros2-control: joint '{model.mimics[0].name}' mimics another one, which the controller does "
-                       "not support; make it fixed in the description")
+                       "not support: --lock the joint that it mimics")
     arm = identifier(model, name)
     package = package or f"{arm.lower()}_effort_controller"
     if not re.fullmatch(r"[a-z][a-z0-9_]*", package):

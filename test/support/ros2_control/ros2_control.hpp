@@ -73,6 +73,15 @@ struct DiagnosticArray
 };
 }  // namespace diagnostic_msgs::msg
 
+namespace rcl_interfaces::msg
+{
+struct SetParametersResult
+{
+  bool successful = false;
+  std::string reason;
+};
+}  // namespace rcl_interfaces::msg
+
 enum rcl_clock_type_t { RCL_ROS_TIME };
 
 namespace rclcpp
@@ -136,6 +145,10 @@ public:
     found = all.at(name);
     return true;
   }
+};
+struct OnSetParametersCallbackHandle
+{
+  using SharedPtr = std::shared_ptr<OnSetParametersCallbackHandle>;
 };
 }  // namespace node_interfaces
 
@@ -284,6 +297,24 @@ public:
     timers.push_back(std::make_shared<rclcpp::TimerBase>());
     timers.back()->callback = callback;
     return timers.back();
+  }
+
+  template <class Callback>
+  rclcpp::node_interfaces::OnSetParametersCallbackHandle::SharedPtr add_on_set_parameters_callback(Callback && callback)
+  {
+    on_parameters = callback;
+    return std::make_shared<rclcpp::node_interfaces::OnSetParametersCallbackHandle>();
+  }
+  std::function<rcl_interfaces::msg::SetParametersResult(const std::vector<rclcpp::Parameter> &)> on_parameters;
+
+  // As ros2 param set: the reason, if it is refused.
+  std::string set_parameter(const rclcpp::Parameter & parameter)
+  {
+    const auto result = on_parameters({parameter});
+    if (result.successful) {
+      parameters[parameter.get_name()] = parameter;
+    }
+    return result.reason;
   }
 
   template <class Message>

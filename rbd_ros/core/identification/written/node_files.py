@@ -41,8 +41,10 @@ def parameters_text(model: RobotModel, friction: Friction) -> str:
             f"    friction.coulomb: {_list(model.friction)}    # N m or N\n")
 
 
-def controller_text(model: RobotModel, friction: Friction) -> str:
-    """Parameters of a controller by `rbd generate --ros2-control`: inertial parameters, rotors and friction."""
+def controller_text(model: RobotModel, friction: Friction, gains: Array | None = None) -> str:
+    """Parameters of a controller by `rbd generate --ros2-control`: inertial parameters, rotors, friction, and the gains
+    (nv,) of drives that are commanded in the unit of the recorded efforts, N m or N per unit.
+    """
     _check_joints(model)
     links = [joint.child for joint in model.joints]
     rows = lumped(model).inertial_parameters.reshape(-1, 10)[[model.body_index(link) for link in links]]
@@ -57,7 +59,8 @@ def controller_text(model: RobotModel, friction: Friction) -> str:
             f"      rotor_inertia: {_exact_list(model.armature)}    # kg m² or kg, behind the gear\n"
             f"      damping: {_exact_list(model.damping)}    # N m s/rad or N s/m\n"
             f"      coulomb: {_exact_list(model.friction)}    # N m or N\n"
-            "    friction:\n"
+            + (f"    torque_scale: {_exact_list(gains)}    # N m or N per unit of the command\n" if gains is not None
+               else "") + "    friction:\n"
             f"      smoothing: {_exact(friction.smoothing)}    # rad/s or m/s\n" + "".join(
                 f"      {name}: {_exact_list(getattr(friction, name) * np.ones(model.nv))}\n"
                 for name in DIRECTION_AND_LOAD if np.any(getattr(friction, name))))
