@@ -41,12 +41,12 @@ protected:
     std::vector<hardware_interface::LoanedStateInterface> loaned_states;
     for (const auto & name : controller.state_interface_configuration().names) {
       states.push_back(std::make_shared<hardware_interface::StateInterface>(name, ""));
-      loaned_states.emplace_back(states.back());
+      loaned_states.emplace_back(states.back(), nullptr);
     }
     std::vector<hardware_interface::LoanedCommandInterface> loaned_commands;
     for (const auto & name : controller.command_interface_configuration().names) {
       commands.push_back(std::make_shared<hardware_interface::CommandInterface>(name, ""));
-      loaned_commands.emplace_back(commands.back());
+      loaned_commands.emplace_back(commands.back(), nullptr);
     }
     controller.assign_interfaces(std::move(loaned_commands), std::move(loaned_states));
     ASSERT_TRUE(controller.set_chained_mode(chained));

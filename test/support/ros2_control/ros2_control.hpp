@@ -385,7 +385,8 @@ public:
 class LoanedStateInterface
 {
 public:
-  explicit LoanedStateInterface(StateInterface::ConstSharedPtr of) : of_(of) {}
+  using Deleter = std::function<void (void)>;
+  LoanedStateInterface(StateInterface::ConstSharedPtr of, Deleter &&) : of_(of) {}
   template <class T = double>
   [[nodiscard]] std::optional<T> get_optional(unsigned = 10) const {return of_->get_optional<T>();}
 
@@ -396,7 +397,8 @@ private:
 class LoanedCommandInterface
 {
 public:
-  explicit LoanedCommandInterface(CommandInterface::SharedPtr of) : of_(of) {}
+  using Deleter = std::function<void (void)>;
+  LoanedCommandInterface(CommandInterface::SharedPtr of, Deleter &&) : of_(of) {}
   template <class T>
   [[nodiscard]] bool set_value(const T & value, unsigned = 10) {return of_->set_value(value);}
   template <class T = double>
