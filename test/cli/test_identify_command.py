@@ -175,7 +175,7 @@ def test_files_for_nodes_and_further_options(recording, tmp_path, capsys):
     assert len(tree["/**"]["ros__parameters"]["rotor_inertia"]) == 7
     assert rbd.load_actuation(files["actuation"], rbd.sample("iiwa")).nm == 7
     numbers = yaml.safe_load(files["controller"].read_text())["/**"]["ros__parameters"]
-    assert len(numbers["dynamics"]["inertias"]) == 70 and "torque_scale" not in numbers
+    assert len(numbers["dynamics"]["inertias"]) == 70 and "torque_scale" not in numbers["dynamics"]
     assert main(["identify", URDF, recording, "--ur-friction", str(files["ur-friction"])]) == 1
     assert "is not a UR" in capsys.readouterr().err
     for wrong, words in ((["--lock", "joint_7=x"], "--lock"), (["--prior", "0"], "prior"),

@@ -22,7 +22,7 @@ PACKAGE = "iiwa_effort_controller"
 EIGEN = next((path for path in ("/usr/include/eigen3", "/usr/local/include/eigen3") if Path(path).is_dir()), None)
 needs_compiler = pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler: g++, gcc")
 # not of node feedforward
-OWN = {"state_interfaces", "torque_scale"}
+OWN = {"state_interfaces"}
 
 
 def tree(files):
@@ -82,7 +82,7 @@ def test_its_tests_of_the_plugin_pass_without_an_allocation(folder):
 @needs_compiler
 @pytest.mark.thorough
 def test_the_plugin_at_its_interfaces_and_topics(folder):
-    passes(compiled(folder, "plugin", STAND_INS / "plugin.cpp", folder / "src" / "effort_controller.cpp"), 11)
+    passes(compiled(folder, "plugin", STAND_INS / "plugin.cpp", folder / "src" / "effort_controller.cpp"), 13)
 
 
 @needs_compiler
@@ -191,6 +191,22 @@ def test_texts_are_well_formed(model):
     depends = {each.text for each in ElementTree.fromstring(files["package.xml"]) if "depend" in each.tag}
     assert all(word in files["CMakeLists.txt"] for word in depends if "controller" not in word and word not in (
         "robot_state_publisher", "joint_state_broadcaster"))
+
+
+def test_names_are_escaped(tmp_path):
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    model = rbd.load_urdf(
+        f'<robot name="A &amp; &quot;B&quot; --"><link name="l&lt;0"/><link name="l1">{body}</link>'
+        '<joint name="j&amp;1" type="revolute"><parent link="l&lt;0"/><child link="l1"/><axis xyz="0 0 1"/>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>')
+    files = package_files(model, name="arm")
+    texts = [text for name, text in files.items() if name.endswith(".xml")]
+    assert len(texts) == 4
+    for text in texts:
+        ElementTree.fromstring(text)
+    assert ElementTree.fromstring(files["urdf/arm.ros2_control.xml"]).find("joint").get("name") == "j&1"
+    assert 'JOINTS = {"j&1"}' in files["src/arm.hpp"] and '"l<0"' in files["src/arm.hpp"]
+    assert yaml.safe_load(files["config/controllers.yaml"])["trajectory"]["ros__parameters"]["joints"] == ["j&1"]
 
 
 def test_the_command(tmp_path, capsys):

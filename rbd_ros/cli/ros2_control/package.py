@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import numpy as np
 
@@ -79,6 +80,7 @@ def _marks(model: RobotModel, arm: str, package: str) -> dict[str, str]:
     joints = [_escaped(name) for name in model.joint_names]
     return {
         "ARM": arm, "ARM_UPPER": arm.upper(), "PACKAGE": package, "ROBOT": _escaped(model.name).replace("*/", ""),
+        "ROBOT_XML": _xml(model.name),
         "NV": str(model.nv), "LINK_COUNT": str(len(model.body_names)), "LINKS": ",\n".join(links),
         "ENDLESS": ", ".join("true" if is_endless(joint.type) else "false" for joint in model.joints),
         "VELOCITY_LIMIT": _numbers(velocity_limits(model)), "EFFORT_LIMIT": _numbers(model.effort_limit),
@@ -86,17 +88,21 @@ def _marks(model: RobotModel, arm: str, package: str) -> dict[str, str]:
         "DAMPING": _numbers(model.damping), "COULOMB": _numbers(model.friction),
         "GRAVITY": _numbers(model.description.gravity),
         "JOINT_NAMES": ", ".join(f'"{name}"' for name in joints), "LAST_LINK": _escaped(moving_links(model)[-1]),
-        "XACRO_JOINTS": "\n".join(_xacro_joint(name) for name in joints),
+        "XACRO_JOINTS": "\n".join(map(_xacro_joint, model.joint_names)),
         "COMMAND_JOINTS": ", ".join(f'"torque/{name}"' for name in joints),
         "JOINT_LIST": ", ".join(f"`{name}`" for name in joints),
     }
 
 
 def _xacro_joint(name: str) -> str:
-    return (f'      <joint name="{name}">\n        <command_interface name="effort"/>\n'
+    return (f'      <joint name="{_xml(name)}">\n        <command_interface name="effort"/>\n'
             '        <state_interface name="position"><param name="initial_value">0.0</param></state_interface>\n'
             '        <state_interface name="velocity"><param name="initial_value">0.0</param></state_interface>\n'
             '        <state_interface name="effort"/>\n      </joint>')
+
+
+def _xml(text: str) -> str:
+    return escape(text, {'"': "&quot;"})
 
 
 def _escaped(text: str) -> str:

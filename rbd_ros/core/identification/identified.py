@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics.friction import STRIBECK_VELOCITY, Friction, joint_friction
 from ..dynamics.inverse import inverse_dynamics
-from ..errors import RbdError
+from ..errors import RbdError, unknown_name
 from ..model.coordinates import per_coordinate
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
@@ -191,10 +191,12 @@ class Identification:
     def write_controller(self, path: str | os.PathLike[str], gains: ArrayLike | Mapping[str, float] | None = None
                          ) -> None:
         """Numbers for a controller by `rbd generate --ros2-control`, see `controller_text`. gains: (nv,) or by joint,
-        where its drives are commanded in the unit of the recorded efforts.
+        where its drives are commanded in the unit of the recorded efforts; 1 for joints without one.
         """
         self.require_signs()
         if isinstance(gains, Mapping):
+            for name in set(gains) - set(self.model.joint_names):
+                raise unknown_name("joint", name, self.model.joint_names, "gains")
             gains = [gains.get(name, 1.0) for name in self.model.joint_names]
         scale = None if gains is None else per_coordinate(gains, self.model.nv, 0.0, "gains")
         write_text(path, controller_text(self.model, self.friction, scale))

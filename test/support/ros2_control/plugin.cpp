@@ -31,6 +31,7 @@ protected:
   {
     controller_interface::ControllerInterfaceParams params;
     params.controller_name = "torque";
+    params.update_rate = 500;
     params.node_options.parameter_overrides(given);
     for (const auto & each : more) {
       params.node_options.parameters.push_back(each);
@@ -244,6 +245,38 @@ TEST_F(Plugin, NothingIsWrittenBeforeTheFirstState)
   EXPECT_TRUE(std::isnan(written()[0]));
 }
 
+TEST_F(Plugin, WithoutAnyStateTheManagerIsTold)
+{
+  begin(false);
+  const auto period = rclcpp::Duration::from_seconds(DT);
+  int updates = 0;
+  for (; updates < 1000; ++updates) {
+    (void)!states[0]->set_value(NAN);
+    if (controller.update(time, period) == return_type::ERROR) {
+      break;
+    }
+  }
+  EXPECT_NEAR(updates * DT, 0.55, 0.01);    // state_timeout + safe_output.hold
+  EXPECT_TRUE(std::isnan(written()[0]));
+}
+
+TEST_F(Plugin, AnArmThatIsAlreadyTooFastIsCaught)
+{
+  for (double & each : plant.v) {
+    each = 0.0;
+  }
+  plant.v[0] = 2.5 * VELOCITY_LIMIT[0];
+  begin(false);
+  for (int k = 0; k < 10; ++k) {    // five states that agree with each other
+    plant.q[0] += DT * plant.v[0];
+    read();
+    EXPECT_TRUE(controller.update(time, rclcpp::Duration::from_seconds(DT)) == return_type::OK);
+  }
+  EXPECT_TRUE(written()[0] < 0.0);
+  cycles(1000);
+  EXPECT_LT(plant.speed(), 0.1);
+}
+
 TEST_F(Plugin, HardwareWithoutVelocities)
 {
   begin(false, {{"state_interfaces", std::vector<std::string>{"position"}}});
@@ -257,19 +290,25 @@ TEST_F(Plugin, TorqueScaleAndOrderOfLists)
 {
   std::vector<std::string> reversed(JOINTS.rbegin(), JOINTS.rend());
   std::vector<double> scale(N, 1.0), kp(N, 0.0), kd(N, 0.0);
-  scale[0] = 2.0;    // of the last joint
-  begin(false, {{"joints", reversed}, {"torque_scale", scale}, {"gains.kp", kp}, {"gains.kd", kd},
-      {"feedforward", "gravity"}});
+  scale[N - 1] = 2.0;    // in the order of the description
+  kp[0] = 10.0;          // in the order of `joints`: of the last joint
+  begin(false, {{"joints", reversed}, {"dynamics.torque_scale", scale}, {"gains.kp", kp}, {"gains.kd", kd},
+      {"feedforward", "gravity"}, {"ramp_in", 0.0}});
   const auto period = rclcpp::Duration::from_seconds(DT);
   for (std::size_t i = 0; i < N; ++i) {
     plant.q[i] = 0.1 * static_cast<double>(i + 1);
   }
   read();
+  Point point;
+  for (std::size_t i = N; i-- > 0; ) {
+    point.positions.push_back(plant.q[i] + 0.01);
+  }
+  send(point);
   EXPECT_TRUE(controller.update(time, period) == return_type::OK);
   Vector gravity{};
   Arm().gravity_effort(plant.q, gravity);
   for (std::size_t i = 0; i < N; ++i) {
-    EXPECT_NEAR(written()[i], gravity[i] / (i == N - 1 ? 2.0 : 1.0), 1e-12);
+    EXPECT_NEAR(written()[i], i == N - 1 ? (gravity[i] + 10.0 * 0.01) / 2.0 : gravity[i], 1e-12);
   }
 }
 
@@ -283,6 +322,8 @@ TEST_F(Plugin, ParametersThatDoNotFitAreRefusedWithTheReason)
     };
   EXPECT_TRUE(refused("gains.kp", std::vector<double>{1.0, 2.0}, "'gains.kp' has 2 numbers, expected 1 or"));
   EXPECT_TRUE(refused("effort_limits.maximum", std::vector<double>{NAN}, "'effort_limits.maximum' has a NaN"));
+  EXPECT_TRUE(refused("ramp_in", NAN, "'ramp_in' is not finite"));
+  EXPECT_TRUE(refused("safe_output.damping", NAN, "'safe_output.damping' is not finite"));
   EXPECT_TRUE(refused("dynamics.inertias", std::vector<double>{1.0}, "'dynamics.inertias' has 1 numbers"));
   EXPECT_TRUE(node.set_parameter({"payload.mass", 0.0}) == "");
   EXPECT_TRUE(refused("payload.mass", 1.0, "'payload.body': '' is no link"));

@@ -436,6 +436,7 @@ public:
   return_type init(const ControllerInterfaceParams & params)
   {
     node_->name = params.controller_name;
+    rate_ = params.update_rate;
     for (const auto & each : params.node_options.parameters) {
       node_->parameters[each.get_name()] = each;
     }
@@ -456,6 +457,7 @@ public:
       Lifecycle::PRIMARY_STATE_UNCONFIGURED;
     return state_;
   }
+  unsigned int get_update_rate() const {return rate_;}
   rclcpp::NodeOptions define_custom_node_options() const {return {};}
   std::shared_ptr<rclcpp_lifecycle::LifecycleNode> get_node() {return node_;}
   std::shared_ptr<const rclcpp_lifecycle::LifecycleNode> get_node() const {return node_;}
@@ -509,6 +511,7 @@ private:
   std::shared_ptr<rclcpp_lifecycle::LifecycleNode> node_ = std::make_shared<rclcpp_lifecycle::LifecycleNode>();
   rclcpp_lifecycle::State state_;
   bool chained_ = false;
+  unsigned int rate_ = 0;
 };
 }  // namespace controller_interface
 

@@ -59,11 +59,10 @@ def controller_text(model: RobotModel, friction: Friction, gains: Array | None =
             f"      rotor_inertia: {_exact_list(model.armature)}    # kg m² or kg, behind the gear\n"
             f"      damping: {_exact_list(model.damping)}    # N m s/rad or N s/m\n"
             f"      coulomb: {_exact_list(model.friction)}    # N m or N\n"
-            + (f"    torque_scale: {_exact_list(gains)}    # N m or N per unit of the command\n" if gains is not None
-               else "") + "    friction:\n"
-            f"      smoothing: {_exact(friction.smoothing)}    # rad/s or m/s\n" + "".join(
-                f"      {name}: {_exact_list(getattr(friction, name) * np.ones(model.nv))}\n"
-                for name in DIRECTION_AND_LOAD if np.any(getattr(friction, name))))
+            + "".join(f"      {name}: {_exact_list(getattr(friction, name) * np.ones(model.nv))}\n"
+                      for name in DIRECTION_AND_LOAD if np.any(getattr(friction, name)))
+            + (f"      torque_scale: {_exact_list(gains)}    # N m or N per unit of the command\n" if gains is not None
+               else "") + f"    friction:\n      smoothing: {_exact(friction.smoothing)}    # rad/s or m/s\n")
 
 
 def actuation_text(model: RobotModel, friction: Friction) -> str:
