@@ -55,7 +55,11 @@ def _write_package(model: RobotModel, arguments: argparse.Namespace) -> int:
     if arguments.root != "fixed":
         raise RbdError("--ros2-control is for arms on a fixed base, got --root floating")
     folder, files = arguments.ros2_control, package_files(model, arguments.name, arguments.package)
+    kept = [name for name in files if name.startswith("config/") and (folder / name).exists()]
+    files = {name: text for name, text in files.items() if name not in kept}
     write_files(folder, files)
+    for name in kept:
+        print(f"{folder / name} is kept")
     print(f"{folder}: {len(files)} files; config/*_dynamics.yaml has inertias, rotors and friction")
     print(f"build it: colcon build --base-paths {folder}; try it: see {folder / 'README.md'}")
     return 0

@@ -190,7 +190,7 @@ def test_texts_are_well_formed(model):
     assert all(name in known for name in controllers["torque"]["ros__parameters"])
     depends = {each.text for each in ElementTree.fromstring(files["package.xml"]) if "depend" in each.tag}
     assert all(word in files["CMakeLists.txt"] for word in depends if "controller" not in word and word not in (
-        "robot_state_publisher", "joint_state_broadcaster"))
+        "robot_state_publisher", "joint_state_broadcaster", "launch", "launch_ros", "ament_index_python"))
 
 
 def test_names_are_escaped(tmp_path):
@@ -213,6 +213,10 @@ def test_the_command(tmp_path, capsys):
     assert main(["generate", "two_link", "--ros2-control", str(tmp_path / "package"), "--package", "my_arm"]) == 0
     assert "24 files" in capsys.readouterr().out
     assert (tmp_path / "package" / "arm" / "two_link.c").exists()
+    edited = tmp_path / "package" / "config" / "controllers.yaml"
+    edited.write_text("mine")
+    assert main(["generate", "two_link", "--ros2-control", str(tmp_path / "package"), "--package", "my_arm"]) == 0
+    assert f"{edited} is kept" in capsys.readouterr().out and edited.read_text() == "mine"
 
 
 @pytest.mark.parametrize(("arguments", "what"), [

@@ -75,6 +75,7 @@ class Logic:
             np.ravel(values["payload.com"]), np.ravel(values["payload.inertia"])]).astype(float)
 
     def configure(self, values):
+        self.call("reset", 0.0)    # an emergency stop stays latched
         self.call("configure", self.numbers(values))
 
     def use(self, values):

@@ -10,6 +10,8 @@ from support.generated_controller import LAWS
 import rbd_ros as rbd
 
 BODIES = ("link_2", "link_5", "link_7")
+COUNTED = ("rejected_implausible", "position_restarts", "timeouts", "non_finite_command", "not_following", "slow_loops",
+           "saturated", "rate_limited")
 FAULTS = ("nan", "jump", "fast", "no velocity", "frozen")
 
 
@@ -27,13 +29,12 @@ class Walk:
                 replace=False)], "effort_limits.rate": [float(rng.choice([np.inf, 500.0]))],
             "ramp_in": float(rng.choice([0.0, 0.1, 0.3])), "safe_output.hold": 0.1, "safe_output.fallback_ramp": 0.2,
             "gravity_check": False})
-        logic.call("reset", 0.0)
         logic.configure(self.node.parameters)
         self.q, self.v, self.pull = rng.uniform(-1.0, 1.0, model.nv), np.zeros(model.nv), np.zeros(model.nv)
         self.modes, self.events, self.worst = Counter(), Counter(), 0.0
         self.center, self.phase, self.streams, self.obeys = self.q.copy(), 0.0, False, seed % 2 == 0
         self.fault, self.left, self.last = "", 0, None
-        self.ns, self.begun = 1_000_000_000, False
+        self.ns, self.begun, self.rests = 1_000_000_000, False, False
 
     def gains(self):
         kp = 400.0 if self.law == "computed_torque" else float(self.rng.choice([0.0, 300.0, 800.0]))
@@ -46,7 +47,11 @@ class Walk:
             wanted = self.reference()
             self.q, self.v = wanted[0] + 1e-4 * rng.normal(size=self.model.nv), wanted[1]
         else:
+            if rng.random() < 0.01:
+                self.rests = not self.rests
             self.pull = 0.98 * self.pull + 0.3 * rng.normal(size=self.model.nv)
+            if self.rests:    # as if it stood still: v far below 0.05 rad/s
+                self.pull, self.v = 0.3 * rng.normal(size=self.model.nv), 0.01 * rng.normal(size=self.model.nv)
             self.v = 0.995 * (self.v + 0.002 * self.pull)
             self.q = self.q + 0.002 * self.v
         q, v = self.q.copy(), self.v.copy()
@@ -138,4 +143,6 @@ class Walk:
         for k in range(cycles):
             if difference := self.cycle():
                 return f"cycle {k}: {difference}"
-        return ""
+        counts, report = self.logic.counts(), self.node.report()
+        return ", ".join(f"{name} is {counts[name]}, the node's {report.get(name, 0)}" for name in COUNTED
+                         if counts[name] != report.get(name, 0))

@@ -33,7 +33,7 @@ def package_files(model: RobotModel, name: str = "", package: str = "") -> dict[
         raise RbdError(f"--ros2-control: joint '{model.mimics[0].name}' mimics another one, which the controller does "
                        "not support: --lock the joint that it mimics")
     arm = identifier(model, name)
-    package = package or f"{arm.lower()}_effort_controller"
+    package = package or f"{arm.lower().strip('_') or 'arm'}_effort_controller"
     if not re.fullmatch(r"[a-z][a-z0-9_]*", package):
         raise RbdError(f"--package: expected a name of lower case letters, digits and underscores, got '{package}'")
     model = lumped(model)

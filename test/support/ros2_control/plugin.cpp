@@ -321,7 +321,11 @@ TEST_F(Plugin, ParametersThatDoNotFitAreRefusedWithTheReason)
       return said.find(reason) != std::string::npos;
     };
   EXPECT_TRUE(refused("gains.kp", std::vector<double>{1.0, 2.0}, "'gains.kp' has 2 numbers, expected 1 or"));
-  EXPECT_TRUE(refused("effort_limits.maximum", std::vector<double>{NAN}, "'effort_limits.maximum' has a NaN"));
+  EXPECT_TRUE(refused("effort_limits.maximum", std::vector<double>{NAN}, "'effort_limits.maximum' has a number that is not"));
+  EXPECT_TRUE(refused("gains.kd", std::vector<double>{INFINITY}, "'gains.kd' has a number that is not finite"));
+  EXPECT_TRUE(refused("safe_output.fallback", std::vector<double>{INFINITY}, "'safe_output.fallback'"));
+  EXPECT_TRUE(refused("rotor_inertia", std::vector<double>{INFINITY}, "'rotor_inertia'"));
+  EXPECT_TRUE(refused("gravity", std::vector<double>{0.0, 0.0, 1e200}, "'gravity'"));
   EXPECT_TRUE(refused("ramp_in", NAN, "'ramp_in' is not finite"));
   EXPECT_TRUE(refused("safe_output.damping", NAN, "'safe_output.damping' is not finite"));
   EXPECT_TRUE(refused("dynamics.inertias", std::vector<double>{1.0}, "'dynamics.inertias' has 1 numbers"));
@@ -329,6 +333,18 @@ TEST_F(Plugin, ParametersThatDoNotFitAreRefusedWithTheReason)
   EXPECT_TRUE(refused("payload.mass", 1.0, "'payload.body': '' is no link"));
   EXPECT_TRUE(node.set_parameter({"payload.body", LINKS.back().name}) == "");
   EXPECT_TRUE(node.set_parameter({"payload.mass", 1.0}) == "");
+  std::vector<double> impossible(INERTIAS.begin(), INERTIAS.end());
+  impossible[10 * N - 10] = -50.0;
+  EXPECT_TRUE(refused("dynamics.inertias", impossible, "a negative mass"));
+  impossible[10 * N - 10] = 1.0;
+  impossible[10 * N - 1] = -100.0;    // about its axis
+  EXPECT_TRUE(refused("dynamics.inertias", impossible, "not positive definite"));
+  for (const std::vector<double> & none : std::vector<std::vector<double>>{{-9.0, -9.0, -9.0, 0.0, 0.0, 0.0},
+        {0.1, 0.1, 1.0, 0.0, 0.0, 0.0}, {1.0, 1.0, 1.0, 2.0, 0.0, 0.0}, {1.0, 1.0, 1.0, 0.0, 0.0, NAN}})
+  {
+    EXPECT_TRUE(refused("payload.inertia", none, "'payload.inertia'"));
+  }
+  EXPECT_TRUE(node.set_parameter({"payload.inertia", std::vector<double>{0.1, 0.1, 0.2, 0.0, 0.0, 0.0}}) == "");
 }
 
 TEST_F(Plugin, WhatCannotBeConfiguredIsSaid)
