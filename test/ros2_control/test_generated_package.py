@@ -82,7 +82,7 @@ def test_its_tests_of_the_plugin_pass_without_an_allocation(folder):
 @needs_compiler
 @pytest.mark.thorough
 def test_the_plugin_at_its_interfaces_and_topics(folder):
-    passes(compiled(folder, "plugin", STAND_INS / "plugin.cpp", folder / "src" / "effort_controller.cpp"), 13)
+    passes(compiled(folder, "plugin", STAND_INS / "plugin.cpp", folder / "src" / "effort_controller.cpp"), 14)
 
 
 @needs_compiler
@@ -103,8 +103,9 @@ def test_the_solver(folder, model):
     q, v, a = rng.normal(size=(3, 7))
     assert library.torques(7, pointer(q), pointer(v), pointer(a), pointer(out)) == 1    # not initialized
     centre = np.array([0.01, 0.02, 0.05])
-    for link, count, code in (("hand", 3, 2), ("link_5", 2, 2), ("link_5", 3, 0)):
-        assert library.initialize(link.encode(), ctypes.c_double(2.0), pointer(centre), count) == code
+    for link, mass, count, code in (("hand", 2.0, 3, 2), ("", 2.0, 3, 2), ("link_5", -2.0, 3, 2), ("link_5", 2.0, 2, 2),
+                                    ("link_5", 2.0, 3, 0)):
+        assert library.initialize(link.encode(), ctypes.c_double(mass), pointer(centre), count) == code
     model = model.with_payload("link_5", rbd.Inertia(2.0, centre, np.zeros((3, 3))))
     assert library.torques(6, pointer(q), pointer(v), pointer(a), pointer(out)) == 2
     assert library.torques(7, pointer(q), pointer(v), pointer(a), pointer(out)) == 0

@@ -150,11 +150,15 @@ TEST_F(Plugin, PointsThatDoNotFitAreRefused)
   wrong = Point();
   wrong.velocities.assign(N, 0.0);
   send(wrong);
+  cycles(10);
+  wrong = here();
+  wrong.effort.assign(N, 1.0);
+  send(wrong);
   wrong = here();
   wrong.positions[0] = NAN;
   send(wrong);
-  cycles(10);
-  EXPECT_TRUE(said("rejected_points") == "3");
+  cycles(1);
+  EXPECT_TRUE(said("rejected_points") == "4");
   EXPECT_TRUE(said("rejected_references") == "1");
   EXPECT_TRUE(said("mode") == "waiting");
 }
@@ -345,6 +349,15 @@ TEST_F(Plugin, ParametersThatDoNotFitAreRefusedWithTheReason)
     EXPECT_TRUE(refused("payload.inertia", none, "'payload.inertia'"));
   }
   EXPECT_TRUE(node.set_parameter({"payload.inertia", std::vector<double>{0.1, 0.1, 0.2, 0.0, 0.0, 0.0}}) == "");
+}
+
+TEST_F(Plugin, ALoopThatIsSlowerThanItsTimeoutIsRefused)
+{
+  controller_interface::ControllerInterfaceParams params;
+  params.update_rate = 15;
+  EXPECT_TRUE(controller.init(params) == return_type::OK);
+  EXPECT_TRUE(controller.configure().id() == Lifecycle::PRIMARY_STATE_UNCONFIGURED);
+  EXPECT_TRUE(logged().back().find("two periods of 'update_rate' (15 Hz)") != std::string::npos);
 }
 
 TEST_F(Plugin, WhatCannotBeConfiguredIsSaid)
