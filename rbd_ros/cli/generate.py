@@ -59,7 +59,8 @@ def _write_package(model: RobotModel, arguments: argparse.Namespace) -> int:
     files = {name: text for name, text in files.items() if name not in kept}
     write_files(folder, files)
     for name in kept:
-        print(f"{folder / name} is kept")
+        print(f"{folder / name} is kept" + (", and overrides the numbers of the description" if "dynamics" in name
+                                            else ""))
     print(f"{folder}: {len(files)} files; config/*_dynamics.yaml has inertias, rotors and friction")
     print(f"build it: colcon build --base-paths {folder}; try it: see {folder / 'README.md'}")
     return 0

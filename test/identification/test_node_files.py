@@ -100,6 +100,7 @@ def test_the_methods_write_them(tmp_path):
     found.write_controller(tmp_path / "arm.yaml", {"elbow": 2.5})
     numbers = yaml.safe_load((tmp_path / "arm.yaml").read_text())["/**"]["ros__parameters"]
     assert numbers["dynamics"]["torque_scale"] == [1.0, 2.5]
+    assert numbers["dynamics"]["joints"] == list(found.model.joint_names)
     links = [joint.child for joint in found.model.joints]
     np.testing.assert_array_equal(np.reshape(numbers["dynamics"]["inertias"], (2, 10)), [
         found.model.inertial_parameters.reshape(-1, 10)[found.model.body_index(link)] for link in links])

@@ -337,6 +337,8 @@ TEST_F(Plugin, ParametersThatDoNotFitAreRefusedWithTheReason)
   EXPECT_TRUE(refused("payload.mass", 1.0, "'payload.body': '' is no link"));
   EXPECT_TRUE(node.set_parameter({"payload.body", LINKS.back().name}) == "");
   EXPECT_TRUE(node.set_parameter({"payload.mass", 1.0}) == "");
+  EXPECT_TRUE(node.set_parameter({"dynamics.joints", std::vector<std::string>(JOINTS.begin(), JOINTS.end())}) == "");
+  EXPECT_TRUE(refused("dynamics.joints", std::vector<std::string>(JOINTS.rbegin(), JOINTS.rend()), "of another arm"));
   std::vector<double> impossible(INERTIAS.begin(), INERTIAS.end());
   impossible[10 * N - 10] = -50.0;
   EXPECT_TRUE(refused("dynamics.inertias", impossible, "a negative mass"));

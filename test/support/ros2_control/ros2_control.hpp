@@ -123,6 +123,7 @@ public:
   const std::string & get_name() const {return name_;}
   double as_double() const {return std::get<double>(value);}
   std::string as_string() const {return std::get<std::string>(value);}
+  std::vector<std::string> as_string_array() const {return std::get<std::vector<std::string>>(value);}
   std::vector<double> as_double_array() const {return std::get<std::vector<double>>(value);}
 
 private:

@@ -53,6 +53,7 @@ def controller_text(model: RobotModel, friction: Friction, gains: Array | None =
     return (f"# Numbers of {model.name} for its controller by `rbd generate --ros2-control`, read when that is\n"
             "# configured. All lists are in the order of the joints of the description.\n"
             "/**:\n  ros__parameters:\n    dynamics:\n"
+            f"      joints: {_list(model.joint_names)}\n"
             "      # per joint, of all that moves with the link behind it, in the frame of that link: mass, mass *\n"
             "      # centre (3), moments of inertia about its origin: xx, xy, yy, xz, yz, zz; kg, kg m, kg m²\n"
             f"      inertias: [\n{tens}      ]\n"
