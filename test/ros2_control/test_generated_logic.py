@@ -35,7 +35,7 @@ def walked(logic, seeds, cycles):
 
 
 def test_every_output_is_that_of_the_node(logic):
-    modes, events = walked(logic, range(16), 500)
+    modes, events = walked(logic, range(40), 600)
     assert min(modes[mode] for mode in ("waiting", "ramp_in", "running", "stale", "stopped")) > 50, modes
     assert all(events[event] for event in (*FAULTS, "stop here", "emergency stop", "change")), events
 

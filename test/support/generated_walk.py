@@ -12,7 +12,7 @@ import rbd_ros as rbd
 BODIES = ("link_2", "link_5", "link_7")
 COUNTED = ("rejected_implausible", "position_restarts", "timeouts", "non_finite_command", "not_following", "slow_loops",
            "saturated", "rate_limited")
-FAULTS = ("nan", "jump", "fast", "no velocity", "frozen")
+FAULTS = ("nan", "jump", "fast", "no velocity", "frozen", "wobble", "step", "runaway")
 
 
 class Walk:
@@ -27,8 +27,10 @@ class Walk:
             "friction.load": [0.05], "robot_compensates": [str(x) for x in rng.choice(
                 ["gravity", "coriolis", "friction"], size=rng.integers(0, 3) if rng.random() < 0.3 else 0,
                 replace=False)], "effort_limits.rate": [float(rng.choice([np.inf, 500.0]))],
-            "ramp_in": float(rng.choice([0.0, 0.1, 0.3])), "safe_output.hold": 0.1, "safe_output.fallback_ramp": 0.2,
-            "gravity_check": False})
+            "ramp_in": float(rng.choice([0.0, 0.1, 0.3])), "safe_output.hold": 0.1,
+            "safe_output.fallback_ramp": float(rng.choice([0.0, 0.2])), "state_rate": float(rng.choice([0.0, 500.0])),
+            "velocity_cutoff": float(rng.choice([0.0, 30.0])), "plausible_velocity": [float(rng.choice([1.0, 2.0]))],
+            "safe_output.hold_position": float(rng.choice([0.0, 0.1, 0.1])), "gravity_check": False})
         logic.configure(self.node.parameters)
         self.q, self.v, self.pull = rng.uniform(-1.0, 1.0, model.nv), np.zeros(model.nv), np.zeros(model.nv)
         self.modes, self.events, self.worst = Counter(), Counter(), 0.0
@@ -66,6 +68,13 @@ class Walk:
                 q[2] += 0.7
             elif self.fault == "fast":
                 v[1] = 40.0
+            elif self.fault == "wobble":    # near the bounds of what is believed
+                v[1] += rng.uniform(0.5, 4.0) * rng.choice([-1.0, 1.0])
+            elif self.fault == "step":
+                q[4] += rng.uniform(0.0, 0.15)
+            elif self.fault == "runaway":    # a joint that is faster than its limits, with or without moving
+                v[5] = 7.0
+                q[5] += 0.002 * 7.0 * self.left * rng.choice([0.0, -1.0, -1.0, -1.0])
             elif self.fault != "frozen":
                 (q if self.fault == "nan" else v)[3] = np.nan
         self.last = q, v
