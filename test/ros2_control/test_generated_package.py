@@ -82,7 +82,7 @@ def test_its_tests_of_the_plugin_pass_without_an_allocation(folder):
 @needs_compiler
 @pytest.mark.thorough
 def test_the_plugin_at_its_interfaces_and_topics(folder):
-    passes(compiled(folder, "plugin", STAND_INS / "plugin.cpp", folder / "src" / "effort_controller.cpp"), 14)
+    passes(compiled(folder, "plugin", STAND_INS / "plugin.cpp", folder / "src" / "effort_controller.cpp"), 15)
 
 
 @needs_compiler

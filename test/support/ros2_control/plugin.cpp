@@ -194,6 +194,21 @@ TEST_F(Plugin, AnEmergencyStopIsLatchedUntilReset)
   EXPECT_TRUE(said("mode") == "waiting");
 }
 
+TEST_F(Plugin, AStopAndItsResetWhileInactiveLeaveNothing)
+{
+  begin(false);
+  auto node = controller.get_node();
+  node->deactivate();
+  std_msgs::msg::Bool stop;
+  stop.data = true;
+  node->send("~/emergency_stop", stop);
+  static_cast<rclcpp::Service<std_srvs::srv::Trigger> *>(node->topics.at("~/reset").back().get())->callback(
+    nullptr, std::make_shared<std_srvs::srv::Trigger::Response>());
+  node->activate();
+  cycles(1);
+  EXPECT_TRUE(said("mode") == "waiting");
+}
+
 TEST_F(Plugin, ReferenceInterfacesAreReadOnceEach)
 {
   begin(true);
