@@ -39,7 +39,7 @@ setup(
     package_dir={"": "."},    # an editable install is then a path, in which checkers of types find py.typed
     py_modules=["rbd_executables"],
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed", "**/*.urdf", "**/*.yaml"]},
+    package_data={NAME: ["py.typed", "**/*.urdf", "**/*.yaml", "**/*.in"]},
     ext_modules=door(),
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),

@@ -168,14 +168,17 @@ def test_joints_that_turn_without_end_are_excited_and_what_has_no_limit_is_said(
 
 
 def test_files_for_nodes_and_further_options(recording, tmp_path, capsys):
-    files = {name: tmp_path / f"{name}.yaml" for name in ("parameters", "actuation", "ur-friction")}
+    files = {name: tmp_path / f"{name}.yaml" for name in ("parameters", "actuation", "ur-friction", "controller")}
     assert main(["identify", URDF, recording, "--delay", "0", "--stribeck", "--parameters",
-                 str(files["parameters"]), "--actuation", str(files["actuation"])]) == 0
+                 str(files["parameters"]), "--actuation", str(files["actuation"]), "--controller",
+                 str(files["controller"])]) == 0
     said = capsys.readouterr()
-    assert "velocities of Stribeck's effect" in said.err and said.out.count("wrote ") == 2
+    assert "velocities of Stribeck's effect" in said.err and said.out.count("wrote ") == 3
     tree = yaml.safe_load(files["parameters"].read_text())
     assert len(tree["/**"]["ros__parameters"]["rotor_inertia"]) == 7
     assert rbd.load_actuation(files["actuation"], rbd.sample("iiwa")).nm == 7
+    numbers = yaml.safe_load(files["controller"].read_text())["/**"]["ros__parameters"]
+    assert len(numbers["dynamics"]["inertias"]) == 70 and "torque_scale" not in numbers["dynamics"]
     assert main(["identify", URDF, recording, "--ur-friction", str(files["ur-friction"])]) == 1
     assert "is not a UR" in capsys.readouterr().err
     for wrong, words in ((["--lock", "joint_7=x"], "--lock"), (["--prior", "0"], "prior"),

@@ -706,3 +706,18 @@ def test_damping_that_is_too_high_is_noticed_after_some_states():
     made.set(gains={"kd": 400.0})
     made.update(2.0, Q, 0.0 * Q)
     assert "shoulder: 400" in made.notices()[0]
+
+
+def test_a_stream_after_a_trajectory_is_not_dropped_with_it():
+    """A robot that is away from a stream ramps in when it is near again, also if a trajectory came before."""
+    model = rbd.sample("two_link")
+    controller = rbd.TorqueController(model, gains={"kp": 50.0, "kd": 5.0}, tracking_tolerance=[0.2], ramp_in=0.0)
+    q, rest = np.array([0.3, 0.5]), np.zeros(2)
+    controller.update(1.0, q, rest)
+    controller.follow([])    # stop here: a trajectory
+    controller.update(1.002, q, rest)
+    for k, offset in enumerate((0.0, 0.5, 0.0)):
+        controller.follow(rbd.Reference(q + offset, rest, rest))
+        command = controller.update(1.004 + 0.002 * k, q, rest)
+        assert (command.mode == "waiting") == (offset > 0.2)
+    assert not any("dropped" in notice for notice in controller.notices())

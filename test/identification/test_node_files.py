@@ -97,6 +97,18 @@ def test_the_methods_write_them(tmp_path):
     assert "rotor_inertia" in (tmp_path / "nodes.yaml").read_text()
     drives = rbd.load_actuation(tmp_path / "drives.yaml", found.model)
     np.testing.assert_allclose(drives.inertia, found.model.armature, rtol=1e-7)
+    found.write_controller(tmp_path / "arm.yaml", {"elbow": 2.5})
+    numbers = yaml.safe_load((tmp_path / "arm.yaml").read_text())["/**"]["ros__parameters"]
+    assert numbers["dynamics"]["torque_scale"] == [1.0, 2.5]
+    assert numbers["dynamics"]["joints"] == list(found.model.joint_names)
+    links = [joint.child for joint in found.model.joints]
+    np.testing.assert_array_equal(np.reshape(numbers["dynamics"]["inertias"], (2, 10)), [
+        found.model.inertial_parameters.reshape(-1, 10)[found.model.body_index(link)] for link in links])
+    np.testing.assert_array_equal(numbers["dynamics"]["rotor_inertia"], found.model.armature)
+    with pytest.raises(rbd.RbdError, match="unknown joint 'wrist'"):
+        found.write_controller(tmp_path / "arm.yaml", {"wrist": 2.5})
+    with pytest.raises(rbd.RbdError, match="gains"):
+        found.write_controller(tmp_path / "arm.yaml", [1.0, 2.0, 3.0])
     with pytest.raises(rbd.RbdError, match="is not a UR"):
         found.write_ur_friction(tmp_path / "ur.yaml")
     with pytest.raises(rbd.RbdError, match="cannot write"):

@@ -176,7 +176,7 @@ def test_the_way_out_knows_how_the_base_turns(tmp_path, private_domain):
     process = NodeProcess(tmp_path, "feedforward", robot_description_file=URDF, odometry="odom", feedforward="gravity",
                           odometry_timeout=1.0, state_timeout=2.0, ramp_in=0.0, ramp_out=3.0, gains__kp=20.0,
                           reference_timeout=0, gravity_check=False, feedback__max_age=".inf", feedback__min_rate=0.0,
-                          safe_output__damping=0.0)
+                          safe_output__damping=0.0, safe_output__hold_position=0.0)    # this robot never moves
     ahead = np.array([0.05, 0.1])
     command = TILTED + 20.0 * ahead
     try:

@@ -8,10 +8,11 @@ from ...core.errors import RbdError
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write texts by name into a folder, which is created if missing; raises `RbdError` on failure."""
+    """Write texts by name or path into a folder; folders are created if missing. Raises `RbdError` on failure."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise RbdError(f"{folder}: {error.strerror}") from None

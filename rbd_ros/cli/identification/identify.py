@@ -39,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="NEW.urdf", help="the description with the identified values")
     parser.add_argument("--parameters", metavar="NODES.yaml", help="rotors and friction as parameters of the nodes")
     parser.add_argument("--actuation", metavar="DRIVES.yaml", help="drives for parameter actuation_file")
+    parser.add_argument("--controller", metavar="ARM.yaml", help="inertias, rotors, friction and gains as parameters "
+                        "of a controller by rbd generate --ros2-control")
     parser.add_argument("--ur-friction", metavar="UR.yaml", help="settings that disable a UR's own friction "
                         "compensation")
     parser.add_argument("--report", metavar="REPORT.html", help="a page with tables and plots")
@@ -129,6 +131,8 @@ def run(namespace: argparse.Namespace) -> int:
     result.require_signs()
     for path, write in ((namespace.output, lambda path: result.write_urdf(path, description_of(namespace))),
                         (namespace.parameters, result.write_parameters), (namespace.actuation, result.write_actuation),
+                        (namespace.controller, lambda path: result.write_controller(
+                            path, None if isinstance(gains, str) else gains)),
                         (namespace.ur_friction, result.write_ur_friction)):
         if path:
             write(path)

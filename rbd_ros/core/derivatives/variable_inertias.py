@@ -13,6 +13,8 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from .directional.model_change import node_inertia, pseudo_inertia
 
+ROUNDING = 1e-15    # of inertial parameters that cancel
+
 
 def moving_bodies(model: RobotModel, names: Sequence[str], argument: str) -> list[str]:
     """Checked names of moving bodies, each once."""
@@ -23,7 +25,7 @@ def moving_bodies(model: RobotModel, names: Sequence[str], argument: str) -> lis
     for body in bodies:
         if body not in model.body_names:
             raise unknown_name("body", body, model.body_names, argument)
-        if _place(model, body)[0] < 0:
+        if node_of(model, body)[0] < 0:
             raise RbdError(f"{argument}: body {shown(body)} is fixed to the world, expected one that moves")
     return bodies
 
@@ -32,13 +34,13 @@ def inertia_map(model: RobotModel, body: str) -> tuple[slice, Array]:
     """Where the packed model has the inertia of the body's node, and the map to it (10, 10) from the body's ten
     `model.inertial_parameters`, in which it is linear.
     """
-    at, T = _place(model, body)
+    at, T = node_of(model, body)
     to_node = np.array([node_inertia(T @ pseudo_inertia(unit) @ T.T) for unit in np.eye(10)]).T
-    to_node[np.abs(to_node) < 1e-15] = 0.0
+    to_node[np.abs(to_node) < ROUNDING] = 0.0
     return slice(node(at) + MASS, node(at) + ARMATURE), to_node
 
 
-def _place(model: RobotModel, body: str) -> tuple[int, Array]:
+def node_of(model: RobotModel, body: str) -> tuple[int, Array]:
     """The node of a body, −1 for the world, and its pose in the node's axes (4, 4)."""
     start = int(model._block[LINK_START]) + LINK * model.body_index(body)
     record = model._block[start:start + LINK]

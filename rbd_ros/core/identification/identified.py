@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics.friction import STRIBECK_VELOCITY, Friction, joint_friction
 from ..dynamics.inverse import inverse_dynamics
-from ..errors import RbdError
+from ..errors import RbdError, unknown_name
+from ..model.coordinates import per_coordinate
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
@@ -22,7 +24,7 @@ from .stribeck import StribeckTerms
 from .transmission import Transmission
 from .unknowns import Unknowns
 from .zeros import Zeros
-from .written.node_files import actuation_text, parameters_text, ur_friction_text, write_text
+from .written.node_files import actuation_text, controller_text, parameters_text, ur_friction_text, write_text
 from .written.urdf_writer import rewritten
 
 Array = NDArray[np.float64]
@@ -185,6 +187,19 @@ class Identification:
         """YAML of the drives with rotors and Stribeck's effect, see `actuation_text`."""
         self.require_signs()
         write_text(path, actuation_text(self.model, self.friction))
+
+    def write_controller(self, path: str | os.PathLike[str], gains: ArrayLike | Mapping[str, float] | None = None
+                         ) -> None:
+        """Numbers for a controller by `rbd generate --ros2-control`, see `controller_text`. gains: (nv,) or by joint,
+        where its drives are commanded in the unit of the recorded efforts; 1 for joints without one.
+        """
+        self.require_signs()
+        if isinstance(gains, Mapping):
+            for name in set(gains) - set(self.model.joint_names):
+                raise unknown_name("joint", name, self.model.joint_names, "gains")
+            gains = [gains.get(name, 1.0) for name in self.model.joint_names]
+        scale = None if gains is None else per_coordinate(gains, self.model.nv, 0.0, "gains")
+        write_text(path, controller_text(self.model, self.friction, scale))
 
     def write_ur_friction(self, path: str | os.PathLike[str]) -> None:
         """YAML that turns off a UR's own friction compensation, see `ur_friction_text`."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..derivatives.variable_inertias import moving_bodies
 from ..errors import RbdError, unknown_name
 from ..model.inertia import Inertia
 from ..model.robot_model import RobotModel
@@ -15,7 +16,7 @@ from . import program as p
 from .cuda_source import cuda_cmake, cuda_kernel, cuda_test
 from .families import FAMILIES, function_of, label
 from .functions import PUBLIC, Function, Variables, recorded
-from .model_inputs import model_inputs, named_bodies
+from .model_inputs import model_inputs
 from .program import NoProgram, Program
 
 TARGETS = ("c", "cuda")
@@ -92,7 +93,7 @@ class Inputs(NamedTuple):
 
     @staticmethod
     def of(model: RobotModel, inertias: Sequence[str], payload: str, gravity: bool) -> Inputs:
-        bodies = tuple(named_bodies(model, inertias, "inertias"))
+        bodies = tuple(moving_bodies(model, inertias, "inertias"))
         return Inputs(*model_inputs(model, bodies, payload, gravity), bodies, payload)
 
     @property
@@ -156,7 +157,7 @@ def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",)
     """
     files = c_files(model, functions, name, precision, target=target, inertias=inertias, payload=payload,
                     gravity=gravity)
-    return files[f"{_identifier(model, name)}.{'cu' if target == 'cuda' else 'c'}"]
+    return files[f"{identifier(model, name)}.{'cu' if target == 'cuda' else 'c'}"]
 
 
 def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precision: str = "double", *,
@@ -182,7 +183,7 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
         if joint.type == "spherical_exponential":    # its code branches on the angle
             raise RbdError(f"c_source: joint '{joint.name}' is spherical_exponential, whose code branches on its "
                            "angle; use joints of type spherical")
-    name, inputs = _identifier(model, name), Inputs.of(model, inertias, payload, gravity)
+    name, inputs = identifier(model, name), Inputs.of(model, inertias, payload, gravity)
     if target == "cuda":
         return _cuda_files(model, name, all_wanted, precision, inputs)
     bodies = [_function(model, name, wanted, precision, inputs) for wanted in all_wanted]
@@ -211,7 +212,8 @@ def wanted_of(model: RobotModel, text: str) -> Wanted:
                    lambda model, *x: FAMILIES[of].call(model, x, parameters))
 
 
-def _identifier(model: RobotModel, name: str) -> str:
+def identifier(model: RobotModel, name: str = "") -> str:
+    """The name in C: `name`, else that of the model; raises `RbdError` for no identifier."""
     identifier = name or re.sub(r"\W", "_", model.name, flags=re.ASCII).lower() or "robot"
     if identifier[0].isdigit():
         identifier = f"robot_{identifier}"

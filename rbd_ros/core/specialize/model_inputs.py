@@ -2,49 +2,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..derivatives.directional.model_change import node_inertia, pseudo_inertia
-from ..errors import RbdError, shown, unknown_name
-from ..model.block import ARMATURE, GRAVITY, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, MASS, node
+from ..derivatives.variable_inertias import ROUNDING, inertia_map, moving_bodies, node_of
+from ..model.block import GRAVITY
+from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .functions import Variables
 from .program import Symbols
 
 Array = NDArray[np.float64]
-ROUNDING = 1e-15    # of inertial parameters that cancel
 
 
-def named_bodies(model: RobotModel, names: Sequence[str], argument: str) -> list[str]:
-    """Checked names of moving bodies, each once."""
-    try:
-        bodies = list(dict.fromkeys([names] if isinstance(names, str) else names))
-    except TypeError:
-        raise RbdError(f"{argument}: expected names of bodies, got {shown(names)}") from None
-    for body in bodies:
-        if body not in model.body_names:
-            raise unknown_name("body", body, model.body_names, argument)
-        if place(model, body)[0] < 0:
-            raise RbdError(f"{argument}: body {shown(body)} is fixed to the world, expected one that moves")
-    return bodies
-
-
-def place(model: RobotModel, body: str) -> tuple[int, Array]:
-    """The node of a body, −1 for the world, and its pose in the node's axes (4, 4)."""
-    start = int(model._block[LINK_START]) + LINK * model.body_index(body)
-    record = model._block[start:start + LINK]
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = record[LINK_ROTATION:LINK_POSITION].reshape(3, 3), record[LINK_POSITION:LINK]
-    return int(record[LINK_NODE]), T
-
-
-def to_node(T: Array) -> Array:
-    """(10, 10): the inertial parameters in the node's axes, as of the packed model, from those of a body at T."""
-    matrix = np.array([node_inertia(T @ pseudo_inertia(unit) @ T.T) for unit in np.eye(10)]).T
-    matrix[np.abs(matrix) < ROUNDING] = 0.0
-    return matrix
+def lumped(model: RobotModel) -> RobotModel:
+    """The same robot, with the inertias of links that are fixed to another moving one in that of the link behind the
+    joint.
+    """
+    links = dict(model.description.links)
+    for joint in model.joints:
+        node, T = node_of(model, joint.child)
+        parts = []
+        for body in model.body_names:
+            at, pose = node_of(model, body)
+            if at == node:
+                pose = np.linalg.inv(T) @ pose
+                parts.append(links[body].transformed(pose[:3, :3], pose[:3, 3]) if body != joint.child else links[body])
+                links[body] = Inertia.zero()
+        links[joint.child] = parts[0] if len(parts) == 1 else combine(parts)
+    return RobotModel.from_description(replace(model.description, links=links))
 
 
 def model_inputs(model: RobotModel, inertias: Sequence[str] = (), payload: str = "",
@@ -55,9 +43,9 @@ def model_inputs(model: RobotModel, inertias: Sequence[str] = (), payload: str =
     with a load, whose parameters in the body's frame are added (`payload`); gravity: its acceleration in axes of the
     root link, m/s² (`gravity`, 3). Raises `RbdError` for unknown bodies, and those fixed to the world.
     """
-    bodies = named_bodies(model, inertias, "inertias")
+    bodies = moving_bodies(model, inertias, "inertias")
     if payload:
-        named_bodies(model, [payload], "payload")
+        moving_bodies(model, [payload], "payload")
     sizes = ({"inertias": 10 * len(bodies)} if bodies else {}) | ({"payload": 10} if payload else {}) | (
         {"gravity": 3} if gravity else {})
     if not sizes:
@@ -68,8 +56,7 @@ def model_inputs(model: RobotModel, inertias: Sequence[str] = (), payload: str =
 
     def put(block: Symbols, inputs: Symbols) -> None:
         for k, body in enumerate(changed):
-            at, T = place(model, body)
-            matrix, record = to_node(T), slice(node(at) + MASS, node(at) + ARMATURE)
+            record, matrix = inertia_map(model, body)
             if k < replaced:
                 rest, size = block[record] - matrix @ own[body], np.abs(matrix) @ np.abs(own[body])
                 block[record] = [0.0 if isinstance(x, float) and abs(x) <= ROUNDING * scale else x

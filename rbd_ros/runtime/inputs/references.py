@@ -201,7 +201,7 @@ class ReferenceInput:
             return self._rejections.add(error if isinstance(error, Rejected) else Rejected("implausible", str(error)))
         self.changes += 1
         if self._trajectory is not None:
-            self._trajectory = self._later = None
+            self._trajectory, self._later, self._start_ns = None, None, 0
         self._stream = Reference(q, zero if v is None else v, zero if a is None else a, *higher)
         self._stamp_ns, self._received, self._resting = stamp_ns, now, False
         return TAKEN

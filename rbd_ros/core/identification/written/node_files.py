@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...dynamics.friction import Friction
 from ...errors import RbdError
 from ...model.robot_model import RobotModel
+from ...specialize.model_inputs import lumped
 
 Array = NDArray[np.float64]
 UR_JOINTS = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint",
@@ -38,6 +39,31 @@ def parameters_text(model: RobotModel, friction: Friction) -> str:
             "/**/simulator:\n  ros__parameters:\n"
             f"    friction.damping: {_list(model.damping)}    # N m s/rad or N s/m\n"
             f"    friction.coulomb: {_list(model.friction)}    # N m or N\n")
+
+
+def controller_text(model: RobotModel, friction: Friction, gains: Array | None = None) -> str:
+    """Parameters of a controller by `rbd generate --ros2-control`: inertial parameters, rotors, friction, and the gains
+    (nv,) of drives that are commanded in the unit of the recorded efforts, N m or N per unit.
+    """
+    _check_joints(model)
+    links = [joint.child for joint in model.joints]
+    rows = lumped(model).inertial_parameters.reshape(-1, 10)[[model.body_index(link) for link in links]]
+    tens = "".join(f"        {', '.join(map(_exact, row))},    # {link}\n"
+                   for link, row in zip(links, rows, strict=True))
+    return (f"# Numbers of {model.name} for its controller by `rbd generate --ros2-control`, read when that is\n"
+            "# configured. All lists are in the order of the joints of the description.\n"
+            "/**:\n  ros__parameters:\n    dynamics:\n"
+            f"      joints: {_list(model.joint_names)}\n"
+            "      # per joint, of all that moves with the link behind it, in the frame of that link: mass, mass *\n"
+            "      # centre (3), moments of inertia about its origin: xx, xy, yy, xz, yz, zz; kg, kg m, kg m²\n"
+            f"      inertias: [\n{tens}      ]\n"
+            f"      rotor_inertia: {_exact_list(model.armature)}    # kg m² or kg, behind the gear\n"
+            f"      damping: {_exact_list(model.damping)}    # N m s/rad or N s/m\n"
+            f"      coulomb: {_exact_list(model.friction)}    # N m or N\n"
+            + "".join(f"      {name}: {_exact_list(getattr(friction, name) * np.ones(model.nv))}\n"
+                      for name in DIRECTION_AND_LOAD if np.any(getattr(friction, name)))
+            + (f"      torque_scale: {_exact_list(gains)}    # N m or N per unit of the command\n" if gains is not None
+               else "") + f"    friction:\n      smoothing: {_exact(friction.smoothing)}    # rad/s or m/s\n")
 
 
 def actuation_text(model: RobotModel, friction: Friction) -> str:
@@ -123,6 +149,16 @@ def _number(value: float | Array) -> str:
         mantissa, exponent = text.split("e")
         return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"
     return text if "." in text else text + ".0"
+
+
+def _exact(value: float | Array) -> str:
+    """A number with all its digits, which YAML and ROS read as a float."""
+    text = repr(float(value) + 0.0)
+    return text if "." in text or "e" not in text else text.replace("e", ".0e")
+
+
+def _exact_list(values: Array) -> str:
+    return f"[{', '.join(map(_exact, values))}]"
 
 
 def _list(values: Sequence[str] | Array) -> str:

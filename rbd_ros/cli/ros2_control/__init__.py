@@ -1,0 +1,1 @@
+"""`rbd generate --ros2-control`: a controller package for one arm, from templates."""
