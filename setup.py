@@ -50,7 +50,7 @@ setup(
     install_requires=["setuptools", "numpy", "scipy", "numba", "pyyaml", "urdf-parser-py"],
     extras_require={"test": ["pytest", "hypothesis"], "mujoco": ["mujoco>=3.2"], "bags": ["rosbags>=0.10"],
                     "semidefinite": ["clarabel>=0.9"], "collision": ["coal>=3.0"],
-                    "casadi": ["casadi>=3.6"], "torch": ["torch>=2.6"], "jax": ["jax>=0.4.36"],
+                    "casadi": ["casadi>=3.6"], "torch": ["torch>=2.6"], "jax": ["jax>=0.5"],
                     "cuda": ["cupy-cuda12x>=13"], "xacro": ["xacro>=2.0"],
                     "view": ["viser>=1.1", "trimesh>=4"]},
     zip_safe=False,
