@@ -105,7 +105,8 @@ def test_lockstep_gets_efforts_that_make_no_sense(start, peer):
 def test_an_impatient_user(start, peer):
     """However often and fast the signal comes, the way out is gone to its end."""
     process = start("feedforward", robot_description_file=str(URDF), **PARAMETERS | {
-        "feedforward": "none", "gains__kp": 20.0, "reference_timeout": 0, "ramp_out": 1.0})
+        "feedforward": "none", "gains__kp": 20.0, "reference_timeout": 0, "ramp_out": 1.0,
+        "safe_output__hold_position": 0.0})    # this robot never moves, so that something seems to carry it
     gravity = rbd.gravity_effort(rbd.sample("two_link"), Q)
     peer.answer_close_to([2.0, 2.0], NAMES, Q, [0.0, 0.0], repeat=lambda: peer.send_reference(NAMES, Q + 0.1))
     for _ in range(4):
