@@ -92,7 +92,7 @@ class CollisionModel:
         allowed = adjacent_links(model, found) if srdf is None else disabled_pairs(srdf, model.body_names)
         return cls(model, [*found, *_fixed(obstacles)], allowed)
 
-    def with_obstacles(self, obstacles: Obstacles) -> CollisionModel:
+    def with_obstacles(self, obstacles: Obstacles, trusted: bool = True) -> CollisionModel:
         """A copy with more obstacles, fixed in the world (the root frame of a fixed base), compared with all links that
         move.
 
@@ -100,9 +100,10 @@ class CollisionModel:
         `name` and `frame`, and sizes in m: box `size` (x, y, z); sphere `radius`; cylinder and capsule `radius` and
         `length` along z (of a capsule without caps); plane nothing, all below its xy plane is solid; mesh `file` and
         `scale`, or `points` (N, 3), of which it is the convex hull. frame: xyz, (xyz, rpy), {xyz: …, rpy: …} or a pose
-        (4, 4), m and rad.
+        (4, 4), m and rad. trusted: False for YAML text of strangers, which is then never a path, names no files, and
+        has at most 200 obstacles, 2000 points of meshes, and lengths from 1e-6 to 1000 m.
         """
-        return self._with(_fixed(obstacles))
+        return self._with(_fixed(obstacles, trusted))
 
     def with_shapes(self, body: str, shapes: Obstacles, touching: Sequence[str] = ()) -> CollisionModel:
         """A copy with shapes attached to a link: a tool or load. Given as obstacles, with frames in the link's frame;
@@ -254,5 +255,5 @@ class CollisionModel:
         return gradients
 
 
-def _fixed(obstacles: Obstacles) -> list[Piece]:
-    return [piece(name, shape, -1) for name, shape in read_obstacles(obstacles).items()]
+def _fixed(obstacles: Obstacles, trusted: bool = True) -> list[Piece]:
+    return [piece(name, shape, -1) for name, shape in read_obstacles(obstacles, trusted=trusted).items()]
