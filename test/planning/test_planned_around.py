@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import BPoly
 from support.arm import NAMES, arm_to_sphere, arm_urdf, shaped_arm_urdf
+from support.collisions import robot
 
 import rbd_ros as rbd
 from rbd_ros.core.model.payload import payload, with_payloads
@@ -242,6 +243,16 @@ def test_what_is_considered_is_said(monkeypatch):
     assert none is None and warns and "package coal" in words
     with pytest.raises(rbd.RbdError, match="package coal"):
         said(use="always")
+
+
+def test_descriptions_of_very_many_shapes_are_planned_without_them():
+    """They come on a topic, too."""
+    sphere = '<collision><geometry><sphere radius="0.01"/></geometry></collision>'
+    for text, words in ((URDF.replace("<collision>", 1000 * sphere + "<collision>", 1), "1002 collision shapes"),
+                        (robot("", sphere, ("revolute",) * 110, sphere), "5886 pairs of shapes that may touch")):
+        model = rbd.load_urdf(text)
+        none, said, warns = considered(PlannerSettings.from_values({}, model), text, model)
+        assert none is None and warns and words in said
 
 
 def test_without_shapes_obstacles_are_rejected():

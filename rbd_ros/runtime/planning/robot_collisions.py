@@ -11,6 +11,7 @@ from ...core.motion.collision.sampled import sampled_pairs
 from .planner_settings import PlannerSettings
 
 CONFIGURATIONS = 500    # for pairs that always touch
+MOST_PAIRS = 5000      # of a robot's shapes: time and memory are in proportion
 UNAWARE = "collisions are not considered: with itself, the table, or you"
 
 
@@ -29,6 +30,9 @@ def robot_collisions(description: str | os.PathLike[str], model: RobotModel,
     """
     collisions = CollisionModel.from_urdf(description, model, srdf)
     collisions._sweeper.check()
+    if len(collisions.pairs) > MOST_PAIRS:
+        raise RbdError(f"'{model.name}' has {len(collisions.pairs)} pairs of shapes that may touch, expected at most "
+                       f"{MOST_PAIRS}: simplify them, or leave out pairs by an SRDF")
     if srdf is not None:
         return collisions, ""
     sampled = sampled_pairs(collisions, CONFIGURATIONS)

@@ -28,6 +28,8 @@ from .pair_distances import PairDistances, Posed
 from .pairs import adjacent_links, pairs_of, rigid_parts
 from .pieces import Piece, load_coal, piece, pieces_of_links
 
+MOST_PIECES = 1000    # of a robot: pairs are as many as the square of it
+
 
 class CollisionModel:
     """Convex pieces of a robot and of its surroundings, and the pairs of them that are compared.
@@ -89,6 +91,8 @@ class CollisionModel:
         found = pieces_of_links(parse_xml(text, source), file_of(path_or_xml), source, model, pieces or {})
         if not found:
             raise RbdError(f"{source} has no <collision> shapes: give `pieces`")
+        if len(found) > MOST_PIECES:
+            raise RbdError(f"{source} has {len(found)} collision shapes, expected at most {MOST_PIECES}")
         allowed = adjacent_links(model, found) if srdf is None else disabled_pairs(srdf, model.body_names)
         return cls(model, [*found, *_fixed(obstacles)], allowed)
 
