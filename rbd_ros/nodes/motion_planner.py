@@ -3,9 +3,13 @@
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
   joint_states          sensor_msgs/JointState, in, best effort: start of requests without one
+  ~/obstacles           std_msgs/String, in, latched: YAML text of what stands around the robot (docs/collision.md),
+                        from the next request on; each replaces the earlier ones, "" removes them. An invalid one is
+                        rejected, and the earlier ones stay. Unless `collisions.use` is never
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: requests, good, not_good, cancelled,
                         refused, defects (errors of the program), waiting, time_p50_us, time_p99_us (of searches),
-                        joint_state_age (s), rejected_total (joint states)
+                        joint_state_age (s), collision_pairs (0: collisions are not considered), obstacles (of
+                        file and topic), rejected_total (joint states, obstacles)
 Service and action (rbd_interfaces/PlanMotion): ~/plan_motion
 
 Both exist as long as the node. Searches take from some 10 ms to `time_limit`: they run in a worker process, which is
@@ -24,19 +28,22 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
 from rbd_interfaces import action, srv
 
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
-from ..runtime.planning.motion_planner import UNAWARE, MotionPlanner
+from ..runtime.inputs.rejections import Rejected
+from ..runtime.planning.motion_planner import MotionPlanner
 from ..runtime.planning.planner_settings import PLANNER_TABLE, PlannerSettings
+from ..runtime.planning.robot_collisions import considered
 from ..runtime.planning.search_process import SearchProcess
 from ..runtime.planning.turns import Turns
 from ..runtime.statistics import CycleStatistics
 from .base.answering import answered
 from .base.conversions import nanoseconds
-from .base.model_node import BEST_EFFORT, ModelNode
+from .base.model_node import BEST_EFFORT, LATCHED, ModelNode
 from .base.parameters import EXECUTOR, MODEL_NODE_TABLE
 from .base.rclpy_inside import MULTI_THREADED
 from .base.spin import run
@@ -57,7 +64,9 @@ class MotionPlannerNode(ModelNode):
     def __init__(self) -> None:
         super().__init__("motion_planner")
         self.planner: Any = None
+        self._urdf = ""
         self._turns = Turns()
+        self._surrounding = MutuallyExclusiveCallbackGroup()
         self._process: Any = None    # the worker process
         self._activation = object()
         self._open = 0    # unanswered requests and goals
@@ -81,14 +90,23 @@ class MotionPlannerNode(ModelNode):
 
     # ---- configuration
 
+    def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
+        self._urdf = description
+        return super().load(values, description)
+
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        planner = MotionPlanner(model, self.settings(values, model))
-        self._process = SearchProcess(model)
+        settings = self.settings(values, model)
+        collisions, said, warns = considered(settings, self._urdf, model)
+        planner = MotionPlanner(model, settings, collisions)
+        self._process = SearchProcess(model, collisions)
         self.undo.append(self._process.close)
         self._process.ready(self.ending)
         self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
         self.planner = planner
-        self.get_logger().info(UNAWARE)
+        if settings.use_collisions != "never":    # beside other callbacks: hulls of meshes take a while
+            self.subscribe_unlocked(String, "~/obstacles", lambda message: self.guarded(
+                lambda: self._on_obstacles(planner, message)), LATCHED, callback_group=self._surrounding)
+        (self.get_logger().warning if warns else self.get_logger().info)(said)
 
     def tear_down(self) -> None:
         self.planner = None
@@ -104,10 +122,24 @@ class MotionPlannerNode(ModelNode):
 
     def report(self) -> Mapping[str, Any]:
         p50, p99 = self._statistics.latency_us()
-        states = self.planner.states
+        states, collisions = self.planner.states, self.planner.collisions
         return {"model": self.planner.settings.model.name, **self._counts, "waiting": self._turns.waiting,
                 "time_p50_us": p50, "time_p99_us": p99, "joint_state_age": states.latest.age(time.monotonic()),
-                "rejected_total": states.rejections.total}
+                "collision_pairs": 0 if collisions is None else len(collisions.pairs),
+                "obstacles": self.planner.obstacles,
+                "rejected_total": states.rejections.total + self.planner.rejections.total}
+
+    def on_rejected(self, error: Rejected) -> None:
+        super().on_rejected(error)
+        if self.planner is not None:
+            self.planner.rejections.add(error)
+
+    def _on_obstacles(self, planner: MotionPlanner, message: String) -> None:
+        verdict = planner.surround(message.data)
+        if verdict:
+            self.get_logger().info(f"obstacles around the robot: {planner.obstacles}")
+        else:
+            self.seldom.warning("obstacles", verdict.text)
 
     def _on_joint_state(self, message: JointState) -> None:
         planner = self.planner    # another thread may reset it

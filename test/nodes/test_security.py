@@ -185,6 +185,11 @@ def test_loads_are_set_by_who_tunes_and_dynamics_asked_by_all_programs_of_motion
     assert granted(bringup("motion_planner", {}), "call") == {"~/plan_motion": {"motion_planner_motion"}}
 
 
+def test_obstacles_are_of_the_role_of_sensing_where_they_are_heard():
+    assert granted(bringup("motion_planner", {}), "publish")["~/obstacles"] == {"motion_planner_sensing"}
+    assert "~/obstacles" not in granted(bringup("motion_planner", {"collisions.use": "never"}), "publish")
+
+
 def test_a_program_of_a_role_can_be_a_node():
     """It has its own parameter services, under the name of the role, and no role has those of the node itself."""
     for enclave in ElementTree.fromstring(bringup("feedforward", {})).iter("enclave"):

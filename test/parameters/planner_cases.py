@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from parameters.case import Case, Values, begun, seconds_until_refused
+import pytest
+from parameters.case import Case, Values, begun, seconds_until_refused, split
 from parameters.other_cases import MOON, MS
-from support.arm import NAMES, TILT, TILTED, arm, arm_urdf
+from support.arm import JOINT, LINK, NAMES, TILT, TILTED, arm, arm_urdf, shaped_arm_urdf
 
 import rbd_ros as rbd
 from rbd_ros.core.model.payload import payload, with_payloads
@@ -15,9 +16,15 @@ from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.planning.motion_planner import MotionPlanner, Plan
 from rbd_ros.runtime.planning.motion_request import MotionRequest, MotionWaypoint
 from rbd_ros.runtime.planning.planner_settings import PLANNER_TABLE, PlannerSettings
+from rbd_ros.runtime.planning.robot_collisions import considered
 from rbd_ros.runtime.robot import load_model
 
 START, GOAL = np.array([-0.5, 0.4]), np.array([0.6, -0.3])
+SHAPES = '<collision><geometry><sphere radius="0.02"/></geometry></collision></link>'
+FINGER = (LINK.format(name="finger", mass=0.1).replace("</link>", SHAPES) + JOINT.format(
+    name="wrist", kind="revolute", parent="lower", child="finger", x=0.4, effort=5, extra="") + "</robot>")
+SRDF = '<robot name="arm"><disable_collisions link1="upper" link2="finger" reason="User"/></robot>'
+FLOOR = "obstacles:\n- {name: floor, shape: plane, frame: [0.0, 0.0, -2.0]}\n"
 LOAD = {"payload.body": "lower", "payload.mass": 2.0}
 
 
@@ -126,6 +133,20 @@ def estimated(values: Values) -> Any:
     return np.array(states.present(0.01, "start")[1])
 
 
+def kept_apart(values: Values) -> tuple[str, ...]:
+    """Names of the pairs, of an arm whose finger may touch its upper link."""
+    pytest.importorskip("coal")
+    urdf = shaped_arm_urdf().replace("</robot>", FINGER)
+    model = rbd.load_urdf(urdf)
+    found = considered(PlannerSettings.from_values(split(PLANNER_TABLE, values)[0], model), urdf, model)
+    return () if found.collisions is None else tuple(" – ".join(pair) for pair in found.collisions.pairs)
+
+
+def clearance(values: Values) -> float:
+    """Of the task of a request."""
+    return planner(values).prepare(MotionRequest(NAMES, GOAL, START), 0.0).clearance
+
+
 def planner_cases() -> dict[str, Case]:
     model = arm()
     loaded = with_payloads(model, {"lower": payload(2.0, np.zeros(3), np.zeros((3, 3)))})
@@ -164,5 +185,10 @@ def planner_cases() -> dict[str, Case]:
         "waypoint_limit": Case(2, waypoints, False),
         "state_timeout": Case(0.305, known_for, 0.31),
         "rest_velocity": Case(0.2, starts_while_moving, True),
+        "collisions.use": Case("never", kept_apart, ()),
+        "collisions.srdf": Case(SRDF, kept_apart, ("upper – lower", "lower – finger")),
+        "collisions.obstacles": Case(FLOOR, kept_apart, lambda was: (
+            *was, "upper – floor", "lower – floor", "finger – floor")),
+        "collisions.clearance": Case(0.05, clearance, 0.05),
         "velocity_cutoff": Case(0.0, estimated, np.ones(2)),
     }

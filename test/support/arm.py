@@ -28,6 +28,23 @@ def arm_urdf(shoulder_effort: float = 100.0, extra: str = "") -> str:
     return f'<robot name="arm">{links}{joints}{extra}</robot>'
 
 
+def shaped_arm_urdf() -> str:
+    """The arm with a capsule on each link, from x = 0.05 to 0.35 m and of a radius of 0.03 m."""
+    shape = ('<collision><origin xyz="0.2 0 0" rpy="0 1.5707963267948966 0"/><geometry>'
+             '<capsule radius="0.03" length="0.3"/></geometry></collision></link>')
+    return arm_urdf().replace("</inertial></link>", f"</inertial>{shape}").replace("</inertial>\n", "</inertial>")
+
+
+def arm_to_sphere(q: np.ndarray, centre: tuple[float, float], radius: float) -> np.ndarray:
+    """Smallest distances (N,) of its capsules from a sphere with this centre (x, z), by hand; q (N, 2)."""
+    angles = np.cumsum(q, axis=1)
+    ways = np.stack([np.cos(angles), -np.sin(angles)], axis=2)    # (N, links, 2)
+    roots = np.concatenate([np.zeros((len(q), 1, 2)), 0.4 * ways[:, :1]], axis=1)
+    from_root = np.asarray(centre) - roots
+    along = np.clip((from_root * ways).sum(axis=2, keepdims=True), 0.05, 0.35)
+    return np.linalg.norm(from_root - along * ways, axis=2).min(axis=1) - 0.03 - radius
+
+
 def arm(shoulder_effort: float = 100.0, extra: str = "") -> rbd.RobotModel:
     """The model of `arm_urdf`."""
     return rbd.load_urdf(arm_urdf(shoulder_effort, extra))

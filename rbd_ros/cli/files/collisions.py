@@ -7,12 +7,10 @@ from pathlib import Path
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.collision.collision_model import CollisionModel
-from ...core.motion.collision.sampled import sampled_pairs
+from ...runtime.planning.robot_collisions import UNAWARE, robot_collisions
 from .robot import description_of
 
 CLEARANCE = 0.01        # m
-CONFIGURATIONS = 500    # for pairs that always touch
-UNTOLD = "collisions are not considered: with itself, the table, or you"
 
 
 def add_collisions(parser: argparse.ArgumentParser) -> None:
@@ -36,23 +34,15 @@ def collisions_of(namespace: argparse.Namespace, model: RobotModel,
     if namespace.no_collisions:
         if namespace.obstacles is not None:
             raise RbdError("--obstacles and --no-collisions: expected one of them")
-        return None, UNTOLD
+        return None, UNAWARE
     try:
-        collisions = CollisionModel.from_urdf(description_of(namespace), model, namespace.srdf)
-        collisions._sweeper.check()
+        collisions, without = robot_collisions(description_of(namespace), model, namespace.srdf)
     except RbdError as error:
         if namespace.obstacles is not None or namespace.srdf is not None:
             raise
         if needed:
             raise RbdError(f"{error}. With --no-collisions it goes on without them") from None
-        return None, f"{UNTOLD} ({error})"
-    without = ""
-    if namespace.srdf is None:
-        sampled = sampled_pairs(collisions, CONFIGURATIONS)
-        always = [pair for pair, reason in zip(sampled.pairs, sampled.reasons, strict=True) if reason == "Always"]
-        collisions = collisions.without_pairs(always)
-        if always:
-            without = f", without {', '.join(' – '.join(pair) for pair in always)}, which always touch"
+        return None, f"{UNAWARE} ({error})"
     if namespace.obstacles is not None:
         collisions = collisions.with_obstacles(namespace.obstacles)
     return collisions, (f"collisions: {len(collisions.pairs)} pairs of shapes keep {namespace.clearance:g} m at all "

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -11,20 +12,22 @@ from numpy.typing import NDArray
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.optimal.certificate import Usage
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.optimization import Progress, optimize_motion
 from ...core.motion.places.body_goal import BodyGoal
+from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..service.naming import Coordinates
 from ..service.robot_state import RobotStates
 from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, check_sizes, planning_task
 from .planner_settings import PlannerSettings
-from .sampled import Points, interpolated, sampled
+from .robot_collisions import UNAWARE
+from .sampled import Interpolation, Points, interpolated, sampled
 
 Array = NDArray[np.float64]
-UNAWARE = "nothing here knows of collisions: with itself, the table, or you"
 FEWEST, PER_WAYPOINT = 20, 3    # control points
-BETWEEN_POINTS = 1e-6    # share of a limit by which the interpolation may exceed it, for rounding
+BETWEEN_POINTS = 1e-6    # share of a limit, or m of the clearance, by which the interpolation may exceed it: rounding
 
 
 class Figures(NamedTuple):
@@ -57,11 +60,15 @@ class Plan(NamedTuple):
 CANCELLED = Plan(False, "cancelled", True, (), None, Figures())
 
 
-def warm_up(model: RobotModel) -> None:
+def warm_up(model: RobotModel, collisions: CollisionModel | None = None) -> None:
     """Load or compile the code of a search, by a search with any outcome."""
     q = model.neutral()
     optimize_motion(model, q, q + 0.1, 1.0, {"effort": 1.0, "effort_rate": 1e-6}, starts=1, time_limit=0.3,
                     control_points=8, nodes=20, limits=MotionLimits(-np.inf, np.inf, np.inf, effort=np.inf))
+    if collisions is not None:
+        collisions.certify(np.stack([q, q + 0.1]))
+        collisions.closest(q)
+        collisions._sweeper.near(q[None], 1.0, slopes=True)
 
 
 class MotionPlanner:
@@ -70,10 +77,32 @@ class MotionPlanner:
     `prepare` reads the present state and settings, quickly; `search` needs neither, and takes long.
     """
 
-    def __init__(self, model: RobotModel, settings: PlannerSettings) -> None:
+    def __init__(self, model: RobotModel, settings: PlannerSettings, collisions: CollisionModel | None = None) -> None:
         self.coordinates = Coordinates(model)
         self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff)
         self.settings = settings
+        self.rejections = Rejections()    # of obstacles
+        self.collisions = self._fixed = collisions
+
+    @property
+    def obstacles(self) -> int:
+        """Number of pieces that are none of the robot's."""
+        return 0 if self.collisions is None else sum(not piece.own for piece in self.collisions.pieces)
+
+    def surround(self, text: str) -> Verdict:
+        """Take the obstacles of a YAML text, of a stranger, for later requests; they replace those of earlier texts,
+        which stay if this one is rejected. "": none.
+        """
+        try:
+            if not text.strip():
+                self.collisions = self._fixed
+            elif self._fixed is None:
+                raise RbdError(UNAWARE)
+            else:
+                self.collisions = self._fixed.with_obstacles(text, trusted=False)
+        except RbdError as error:
+            return self.rejections.add(Rejected("malformed", f"obstacles rejected, the earlier ones stay: {error}"))
+        return TAKEN
 
     def apply(self, settings: PlannerSettings) -> None:
         """Change the settings for later requests."""
@@ -85,7 +114,8 @@ class MotionPlanner:
         `MotionRequest` after the check of its size.
         """
         check_sizes(request, self.settings)
-        return planning_task(read(request), self.settings, self.coordinates, lambda: self.states.present(now, "start"))
+        task = planning_task(read(request), self.settings, self.coordinates, lambda: self.states.present(now, "start"))
+        return replace(task, collisions=self.collisions, clearance=self.settings.clearance)
 
     @staticmethod
     def search(task: PlanningTask, progress: Callable[[Progress], Any] | None = None) -> Plan:
@@ -133,3 +163,7 @@ def _check_between(task: PlanningTask, points: Points) -> None:
             j = int(np.argmax(over.max(axis=0)))
             raise RbdError(f"sample_period is {task.sample_period:g} s, too long: between the points the {name} of "
                            f"joint '{task.model.joint_names[j]}' would leave its limit")
+    if task.collisions is not None:
+        apart = task.collisions.certify(Interpolation(*points[:4]), max(task.clearance - BETWEEN_POINTS, 0.0))
+        if not apart.clear:
+            raise RbdError(f"sample_period is {task.sample_period:g} s, too long: between the points, {apart.reason}")

@@ -59,6 +59,17 @@ class PlannerSettings:
     rest_velocity: float = parameter(0.05, "Such a request fails if a joint is faster: motions start at rest. rad/s or "
                                      "m/s.", lower=0.0)
     velocity_cutoff: float = setting(VELOCITY_CUTOFF)
+    use_collisions: str = parameter("auto", "Whether motions hit neither the robot itself nor obstacles. auto: where "
+                                    "the package coal is installed and the description has collision shapes; the log "
+                                    "says whether. always: configuration fails otherwise.", name="collisions.use",
+                                    choices=("auto", "always", "never"), read_only=True)
+    srdf: str = parameter("", "Path of an SRDF whose <disable_collisions> are the pairs of links that may touch. "
+                          "Empty: neighbours, and pairs that touch in each of 500 random configurations.",
+                          name="collisions.srdf", read_only=True)
+    obstacles: str = parameter("", "Path of a YAML file of what stands around the robot (docs/collision.md); more may "
+                               "come on ~/obstacles.", name="collisions.obstacles", read_only=True)
+    clearance: float = parameter(0.01, "Smallest distance between links, and to obstacles, m.",
+                                 name="collisions.clearance", lower=0.0, upper=10.0)
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> PlannerSettings:

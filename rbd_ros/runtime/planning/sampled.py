@@ -33,6 +33,21 @@ def sampled(motion: Any, period: float) -> Points:
     return Points(t, q, v, a, motion.effort(t))
 
 
+class Interpolation(NamedTuple):
+    """Points of a motion as the controller interpolates them, as pieces of polynomials."""
+
+    time: Array
+    q: Array
+    v: Array
+    a: Array
+
+    def polynomials(self) -> tuple[Array, Array]:
+        """Times (K + 1,) and powers (K, degree + 1, nv) of the time since each."""
+        first, last = (Waypoint(0.0, self.q[part], self.v[part], self.a[part]) for part in (
+            slice(None, -1), slice(1, None)))
+        return self.time, segment(first, last, np.diff(self.time)[:, None]).swapaxes(0, 1)
+
+
 def interpolated(t: Array, q: Array, v: Array | None, a: Array | None) -> tuple[Array, Array, Array, Array]:
     """Times (M,), positions, velocities and accelerations (M, nv) between points, interpolated as by the controller."""
     first = Waypoint(0.0, q[:-1], None if v is None else v[:-1], None if a is None else a[:-1])

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.optimization import Progress
 from .motion_planner import CANCELLED, Figures, MotionPlanner, Plan, warm_up
 from .motion_request import PlanningTask
@@ -47,8 +48,8 @@ class _Worker(NamedTuple):
 class SearchProcess:
     """Searches for motions of a model, one at a time, in a worker process that is restarted after it was killed."""
 
-    def __init__(self, model: RobotModel) -> None:
-        self._model = model
+    def __init__(self, model: RobotModel, collisions: CollisionModel | None = None) -> None:
+        self._models = _packed(model, collisions)
         self._lock = threading.Lock()    # guards the worker
         self._closed = False
         self._worker, self._warm = self._started(), False
@@ -88,7 +89,8 @@ class SearchProcess:
             return CANCELLED
         until, stopped = time.monotonic() + LATER * task.time_limit + LATE, False
         try:
-            self._worker.connection.send((pickle.dumps(task.model), replace(task, model=None)))    # type: ignore[arg-type]
+            bare = replace(task, model=None, collisions=None)    # type: ignore[arg-type]
+            self._worker.connection.send((_packed(task.model, task.collisions), bare))
             while True:
                 if self._worker.connection.poll(LOOK):
                     answer = _unwrapped(self._worker.connection.recv())
@@ -129,8 +131,12 @@ class SearchProcess:
             process = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()], start_new_session=True,
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         with contextlib.suppress(OSError):    # the waiting thread detects the ended worker
-            ours.send((pickle.dumps(self._model), None))
+            ours.send((self._models, None))
         return _Worker(process, ours)
+
+
+def _packed(model: RobotModel, collisions: CollisionModel | None) -> tuple[bytes, bytes]:
+    return pickle.dumps(model), pickle.dumps(collisions)
 
 
 def _unwrapped(answer: Any) -> Any:
@@ -147,7 +153,7 @@ def serve(descriptor: int) -> None:
     """Worker: process tasks from the socket until its other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(descriptor)
-    tasks: queue.SimpleQueue[tuple[bytes, PlanningTask | None]] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[tuple[tuple[bytes, bytes], PlanningTask | None]] = queue.SimpleQueue()
     stop = threading.Event()
 
     def hear() -> None:
@@ -163,8 +169,9 @@ def serve(descriptor: int) -> None:
                 tasks.put(message)
 
     threading.Thread(target=hear, daemon=True).start()
-    told, kept = 0.0, b""
-    model: Any = None
+    told = 0.0
+    kept: list[Any] = [b"", b""]
+    models: list[Any] = [None, None]
 
     def progress(now: Progress) -> bool:
         nonlocal told
@@ -176,9 +183,12 @@ def serve(descriptor: int) -> None:
     while True:
         packed, task = tasks.get()
         try:
-            if packed != kept:    # keep the same object: `own_code` identifies robots by it
-                kept, model = packed, pickle.loads(packed)
-            answer: Any = _warmed(model) if task is None else _searched(replace(task, model=model), progress)
+            for i, part in enumerate(packed):    # keep the same object: `own_code` identifies robots by it
+                if part != kept[i]:
+                    models[i], kept[i] = pickle.loads(part), part
+            model, collisions = models
+            answer: Any = _warmed(model, collisions) if task is None else _searched(
+                replace(task, model=model, collisions=collisions), progress)
         except RbdError as error:
             answer = error
         except Exception:
@@ -186,8 +196,8 @@ def serve(descriptor: int) -> None:
         connection.send(answer)
 
 
-def _warmed(model: Any) -> str:
-    warm_up(model)
+def _warmed(model: Any, collisions: Any) -> str:
+    warm_up(model, collisions)
     return "ready"
 
 

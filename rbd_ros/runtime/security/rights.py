@@ -64,6 +64,7 @@ SERVICES = tuple(f"~/{name}" for name in (
 REFERENCES = ("~/reference", "~/joint_trajectory")
 SURROUNDINGS = ("~/external_wrenches",)
 GOALS = ("~/target_pose", "~/target_twist", "~/target_trajectory", "~/target_wrench")
+OBSTACLES = "~/obstacles"
 STOP = "~/emergency_stop"
 
 
@@ -167,8 +168,9 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
     "cartesian": lambda values: _torque(values) | rights(
         publish=["~/target"], subscribe=[*GOALS, *_topic(values, "force.topic")], reply=["~/guide", "~/teach"]),
     "effort_annotator": lambda values: MODEL | _annotating(values),
-    "motion_planner": lambda values: MODEL | rights(subscribe=["joint_states"], reply=["~/plan_motion"],
-                                                    execute=["~/plan_motion"]),
+    "motion_planner": lambda values: MODEL | rights(
+        subscribe=["joint_states", *[OBSTACLES] * (values.get("collisions.use") != "never")],
+        reply=["~/plan_motion"], execute=["~/plan_motion"]),
     "dynamics_server": lambda values: MODEL | rights(subscribe=["joint_states", *_topic(values, "odometry")],
                                                      reply=SERVICES),
     "observer": _observer,

@@ -4,7 +4,7 @@ A role is an enclave for a program whose node is named `<node>_<role>`; its righ
 """
 from __future__ import annotations
 
-from .rights import GOALS, LIFE_CYCLE, PARAMETERS, REFERENCES, STOP, SURROUNDINGS, Rights, rights
+from .rights import GOALS, LIFE_CYCLE, OBSTACLES, PARAMETERS, REFERENCES, STOP, SURROUNDINGS, Rights, rights
 
 # Rights of any node under its own name; without them a node cannot be created.
 PROGRAM = rights(publish=["/rosout", "/parameter_events"], reply=[*PARAMETERS, "~/get_type_description"])
@@ -13,8 +13,8 @@ PROGRAM = rights(publish=["/rosout", "/parameter_events"], reply=[*PARAMETERS, "
 def roles_of(node: str, has: Rights) -> dict[str, Rights]:
     """Roles beside a node with these rights, by name; `~` is that node. Roles without rights are omitted.
 
-    motion: references, trajectories, goals and requests of dynamics and motions. sensing: external wrenches. stop:
-    emergency stop only. reset: its release. tuning: parameters and life cycle. watching: all published topics.
+    motion: references, trajectories, goals and requests of dynamics and motions. sensing: external wrenches, obstacles.
+    stop: emergency stop only. reset: its release. tuning: parameters and life cycle. watching: all published topics.
     """
     published = {name for name in has.publish if name.startswith("~/")} - {"~/transition_event"}
     commands = {"~/commands", "~/effort_commands", "~/joint_trajectory_in"}
@@ -22,7 +22,7 @@ def roles_of(node: str, has: Rights) -> dict[str, Rights]:
     requests = has.reply - set(PARAMETERS) - set(LIFE_CYCLE) - reset - {"~/get_type_description", "~/set_payload"}
     roles = {
         "motion": rights(publish=has.subscribe & {*REFERENCES, *GOALS, *commands}, request=requests, call=has.execute),
-        "sensing": rights(publish=has.subscribe & set(SURROUNDINGS)),
+        "sensing": rights(publish=has.subscribe & {*SURROUNDINGS, OBSTACLES}),
         "stop": rights(publish=has.subscribe & {STOP}),
         "reset": rights(request=reset),
         "tuning": rights(request=[*PARAMETERS, *LIFE_CYCLE, *(has.reply & {"~/set_payload"})]),
@@ -38,5 +38,5 @@ def robot_of(has: Rights, taken: frozenset[str]) -> Rights:
 
     taken: published topics of the node that carry torque to the robot.
     """
-    states = has.subscribe - {*REFERENCES, *GOALS, *SURROUNDINGS, STOP, "/clock"}
+    states = has.subscribe - {*REFERENCES, *GOALS, *SURROUNDINGS, OBSTACLES, STOP, "/clock"}
     return rights(publish=states, subscribe=taken, reply=has.request)

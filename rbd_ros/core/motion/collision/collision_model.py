@@ -28,6 +28,8 @@ from .pair_distances import PairDistances, Posed
 from .pairs import adjacent_links, pairs_of, rigid_parts
 from .pieces import Piece, load_coal, piece, pieces_of_links
 
+MOST_PIECES = 1000    # of a robot: pairs are as many as the square of it
+
 
 class CollisionModel:
     """Convex pieces of a robot and of its surroundings, and the pairs of them that are compared.
@@ -89,10 +91,12 @@ class CollisionModel:
         found = pieces_of_links(parse_xml(text, source), file_of(path_or_xml), source, model, pieces or {})
         if not found:
             raise RbdError(f"{source} has no <collision> shapes: give `pieces`")
+        if len(found) > MOST_PIECES:
+            raise RbdError(f"{source} has {len(found)} collision shapes, expected at most {MOST_PIECES}")
         allowed = adjacent_links(model, found) if srdf is None else disabled_pairs(srdf, model.body_names)
         return cls(model, [*found, *_fixed(obstacles)], allowed)
 
-    def with_obstacles(self, obstacles: Obstacles) -> CollisionModel:
+    def with_obstacles(self, obstacles: Obstacles, trusted: bool = True) -> CollisionModel:
         """A copy with more obstacles, fixed in the world (the root frame of a fixed base), compared with all links that
         move.
 
@@ -100,9 +104,10 @@ class CollisionModel:
         `name` and `frame`, and sizes in m: box `size` (x, y, z); sphere `radius`; cylinder and capsule `radius` and
         `length` along z (of a capsule without caps); plane nothing, all below its xy plane is solid; mesh `file` and
         `scale`, or `points` (N, 3), of which it is the convex hull. frame: xyz, (xyz, rpy), {xyz: …, rpy: …} or a pose
-        (4, 4), m and rad.
+        (4, 4), m and rad. trusted: False for YAML text of strangers, which is then never a path, names no files, and
+        has at most 200 obstacles, 2000 points of meshes, and lengths from 1e-6 to 1000 m.
         """
-        return self._with(_fixed(obstacles))
+        return self._with(_fixed(obstacles, trusted))
 
     def with_shapes(self, body: str, shapes: Obstacles, touching: Sequence[str] = ()) -> CollisionModel:
         """A copy with shapes attached to a link: a tool or load. Given as obstacles, with frames in the link's frame;
@@ -254,5 +259,5 @@ class CollisionModel:
         return gradients
 
 
-def _fixed(obstacles: Obstacles) -> list[Piece]:
-    return [piece(name, shape, -1) for name, shape in read_obstacles(obstacles).items()]
+def _fixed(obstacles: Obstacles, trusted: bool = True) -> list[Piece]:
+    return [piece(name, shape, -1) for name, shape in read_obstacles(obstacles, trusted=trusted).items()]

@@ -22,11 +22,22 @@ Obstacles: TypeAlias = Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 SIZES: dict[str, tuple[str, ...]] = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"),
                                      "capsule": ("radius", "length"), "plane": (), "mesh": ()}
 OF_MESHES = ("file", "scale", "points")
+# of the text of a stranger
+MOST_OBSTACLES = 200
+MOST_CORNERS = 2000      # points of all meshes together
+LONGEST_NAME = 80        # characters
+SMALLEST, LARGEST = 1e-6, 1e3    # m: sizes; no coordinate is larger
 
 
-def read_obstacles(obstacles: Obstacles, link: str = WORLD) -> dict[str, Shape]:
-    """Shapes by name, fixed to a link; raises `RbdError` naming the entry and what is wrong with it."""
+def read_obstacles(obstacles: Obstacles, link: str = WORLD, trusted: bool = True) -> dict[str, Shape]:
+    """Shapes by name, fixed to a link; raises `RbdError` naming the entry and what is wrong with it. Not trusted: YAML
+    text, never a path, that names no files and keeps the bounds above.
+    """
     folder: Path | None = None
+    if not trusted:
+        if not isinstance(obstacles, str):
+            raise RbdError(f"obstacles: expected YAML text, got {shown(obstacles)}")
+        obstacles += "\n"    # no path has a line break
     if isinstance(obstacles, str | os.PathLike):
         data, source = read_yaml(obstacles, "obstacles")
         if source.startswith("'"):
@@ -36,6 +47,8 @@ def read_obstacles(obstacles: Obstacles, link: str = WORLD) -> dict[str, Shape]:
         obstacles = [] if data["obstacles"] is None else data["obstacles"]
     if not isinstance(obstacles, Sequence) or isinstance(obstacles, str | bytes):
         raise RbdError(f"obstacles: expected a list of mappings or a YAML file, got {shown(obstacles)}")
+    if not trusted and len(obstacles) > MOST_OBSTACLES:
+        raise RbdError(f"obstacles: {len(obstacles)} of them, expected at most {MOST_OBSTACLES}")
     shapes: dict[str, Shape] = {}
     for i, entry in enumerate(obstacles):
         if not isinstance(entry, Mapping):
@@ -45,8 +58,33 @@ def read_obstacles(obstacles: Obstacles, link: str = WORLD) -> dict[str, Shape]:
             raise RbdError(f"obstacles[{i}]: name is {shown(name)}, expected a text")
         if name in shapes:
             raise RbdError(f"obstacles[{i}]: the name '{name[:80]}' is given twice")
+        if not trusted:
+            _check_untrusted(i, name, entry)
         shapes[name] = _shape(f"obstacle '{name[:80]}'", entry, link, folder)
+    if not trusted:
+        _check_bounds(shapes)
     return shapes
+
+
+def _check_untrusted(i: int, name: str, entry: Mapping[str, Any]) -> None:
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise RbdError(f"obstacles[{i}]: name is {shown(name)}, expected at most {LONGEST_NAME} characters, none of "
+                       "them for control")
+    if "file" in entry:
+        raise RbdError(f"obstacle '{name}': names a file, which is not opened for this sender: give `points`")
+
+
+def _check_bounds(shapes: Mapping[str, Shape]) -> None:
+    corners = 0
+    for name, shape in shapes.items():
+        points = np.zeros((0, 3)) if shape.surface is None else shape.surface.points
+        corners += len(points)
+        if shape.size and not SMALLEST <= min(shape.size) <= max(shape.size) <= LARGEST:
+            raise RbdError(f"obstacle '{name}': sizes are {shown(shape.size)}, expected {SMALLEST:g} to {LARGEST:g} m")
+        if np.abs(shape.pose[:3, 3]).max() > LARGEST or np.abs(points).max(initial=0.0) > LARGEST:
+            raise RbdError(f"obstacle '{name}': a coordinate is larger than {LARGEST:g} m")
+    if corners > MOST_CORNERS:
+        raise RbdError(f"obstacles: meshes of {corners} points together, expected at most {MOST_CORNERS}")
 
 
 def _shape(what: str, entry: Mapping[str, Any], link: str, folder: Path | None) -> Shape:
