@@ -4,6 +4,7 @@ The controller is a stand-in: an action server that answers what a test wants. T
 """
 from __future__ import annotations
 
+import select
 import signal
 import subprocess
 import sys
@@ -188,10 +189,17 @@ def test_a_controller_that_goes_away_ends_its_goals(way):
     way.controller.server.destroy()
     with subprocess.Popen([sys.executable, "-c", MORTAL], stdout=subprocess.PIPE) as controller:
         try:
-            handle = way.accepted(way.goal(trajectory()))
-            assert controller.stdout.readline() == b"accepted\n"
+            sent: list = []    # handle and result; until the annotator knows this controller, goals end unanswered
+
+            def at_the_controller():
+                if not sent or sent[1].done():
+                    handle = way.accepted(way.goal(trajectory()))
+                    sent[:] = handle, handle.get_result_async()
+                return select.select([controller.stdout], [], [], 0.0)[0]
+
+            way.peer.spin_until(at_the_controller, "goal at the controller")
             controller.send_signal(signal.SIGINT)
-            status, result = way.result(handle)
+            status, result = way.result(sent[0])
         finally:
             controller.kill()
     assert (status, result.error_string) == (GoalStatus.STATUS_ABORTED, "/arm/follow_joint_trajectory has gone")
