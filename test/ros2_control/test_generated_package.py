@@ -15,6 +15,7 @@ from support.trees import random_tree
 import rbd_ros as rbd
 from rbd_ros.cli.main import main
 from rbd_ros.cli.ros2_control.package import TEMPLATES, filled, package_files
+from rbd_ros.core.derivatives.variable_inertias import node_of
 from rbd_ros.core.specialize.model_inputs import lumped
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
 
@@ -168,8 +169,7 @@ def test_lumped_links_move_alike(seed):
 
 
 def _moves(model, link):
-    from rbd_ros.core.specialize.model_inputs import place
-    return place(model, link)[0] >= 0
+    return node_of(model, link)[0] >= 0
 
 
 def test_texts_are_well_formed(model):
