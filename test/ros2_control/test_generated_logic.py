@@ -37,7 +37,8 @@ def walked(logic, seeds, cycles):
 def test_every_output_is_that_of_the_node(logic):
     modes, events = walked(logic, range(40), 600)
     assert min(modes[mode] for mode in ("waiting", "ramp_in", "running", "stale", "stopped")) > 50, modes
-    assert all(events[event] for event in (*FAULTS, "stop here", "emergency stop", "change")), events
+    assert all(events[event] for event in (*FAULTS, "stop here", "emergency stop", "change", "too fast", "repeated",
+                                           "carried")), events
 
 
 @pytest.mark.thorough
@@ -253,6 +254,67 @@ def test_the_last_effort_and_a_restart(moving):
     moving.clock = 0.0
     moving.run(1.5, follows=True)
     assert moving.mode == "running" and moving.error < 0.03 and moving.speed < 1.2
+
+
+def test_what_carried_an_arm_at_rest_is_left_behind(moving):
+    """Not the model's gravity torque, under which the heavier arm would sink until brakes engage."""
+    moving.run(2.0)
+    last, q = moving.logic.finish(), moving.plant.q.copy()
+    gravity, true = (rbd.gravity_effort(model, q) for model in (moving.logic.model, moving.plant.model))
+    assert np.abs(true - gravity).max() > 3.0 and np.abs(last - true).max() < 0.4 * np.abs(true - gravity).max()
+    for _ in range(250):
+        moving.step(last)
+    assert np.abs(moving.plant.q - q).max() < 0.001
+
+
+def test_an_arm_in_motion_is_left_to_the_safe_effort(moving):
+    gravity = rbd.gravity_effort(moving.logic.model, moving.plant.q)
+    np.testing.assert_allclose(moving.logic.finish(), gravity, rtol=0.0, atol=0.3)
+
+
+def test_a_driver_that_repeats_itself_is_noticed(moving):
+    """From 0.02 rad by the velocities on: with 0.48 rad/s after 0.042 s; `state_timeout` later it is stale. Meanwhile
+    feedback takes the arm for one that lags: 0.48 rad/s + 400/s² · 0.48 rad/s · (0.092 s)²/2 = 1.3 rad/s per joint.
+    """
+    state = moving.plant.q.copy(), moving.plant.v.copy()
+    moving.run(0.3, follows=True, spoil=lambda k, q, v: state)
+    assert abs(moving.count("rejected_repeated") - round((0.3 - 0.042) / DT)) <= 2
+    assert moving.mode == "stale" and moving.speed < 2.0
+    moving.run(1.5)
+    assert moving.mode == "running" and moving.still < 0.05 and moving.speed < 2.0
+
+
+def test_a_driver_that_repeats_itself_at_rest_looks_like_an_arm_at_rest(moving):
+    moving.run(1.5)
+    state = moving.plant.q.copy(), moving.plant.v.copy()
+    moving.run(0.5, spoil=lambda k, q, v: state)
+    assert moving.count("rejected_repeated") == 0 and moving.mode == "running" and moving.away < 0.001
+
+
+def test_references_with_rates_that_no_joint_has_are_refused(moving):
+    q, limit = moving.plant.q.copy(), moving.logic.model.velocity_limit
+    for j in range(7):
+        for part, most in ((0, 2.0 * limit[j]), (1, 200.0 * limit[j])):
+            rates = np.zeros((2, 7))
+            rates[part, j] = -1.0001 * most
+            assert not moving.logic.call("follow", moving.now, q, *rates)
+            assert moving.count("rejected_references") == 2 * j + part + 1
+            rates[part, j] *= 0.9998
+            assert moving.logic.call("follow", moving.now, q, *rates)
+
+
+def test_a_fast_motion_while_the_torque_fades_is_followed(logic):
+    """The torque leads to the mean of rest and motion: the arm is 0.1 rad behind the motion, and not astray."""
+    arm = Arm(logic, **{"feedforward": "full", "gains.kp": [800.0], "gains.kd": [80.0]}).run(1.0, follows=True)
+    arm.logic.call("stop_here", arm.now)
+    arm.run(1.0)
+    arm.start, arm.clock = arm.plant.q.copy(), 0.0
+    arm.reference = lambda t: (arm.start + 0.9 * t, np.full(7, 0.9), np.zeros(7))
+    arm.run(0.25, follows=True)
+    arm.behind = arm.error
+    assert arm.behind > 0.1 and arm.mode == "running" and arm.count("not_following") == 0
+    arm.run(0.75, follows=True)
+    assert arm.count("not_following") == 0 and arm.error < 0.05
 
 
 def test_a_load_changes_without_a_jump(moving):

@@ -70,7 +70,7 @@ def passes(program, least):
 
 @needs_compiler
 def test_its_tests_of_the_logic_pass(folder):
-    passes(compiled(folder, "logic", folder / "test" / "test_torque_controller.cpp", optimize="-O1"), 9)
+    passes(compiled(folder, "logic", folder / "test" / "test_torque_controller.cpp", optimize="-O1"), 11)
 
 
 @needs_compiler

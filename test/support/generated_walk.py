@@ -10,8 +10,8 @@ from support.generated_controller import LAWS
 import rbd_ros as rbd
 
 BODIES = ("link_2", "link_5", "link_7")
-COUNTED = ("rejected_implausible", "position_restarts", "timeouts", "non_finite_command", "not_following", "slow_loops",
-           "saturated", "rate_limited")
+COUNTED = ("rejected_implausible", "rejected_repeated", "position_restarts", "timeouts", "non_finite_command",
+           "not_following", "slow_loops", "saturated", "rate_limited")
 FAULTS = ("nan", "jump", "fast", "no velocity", "frozen", "wobble", "step", "runaway")
 
 
@@ -34,9 +34,11 @@ class Walk:
         logic.configure(self.node.parameters)
         self.q, self.v, self.pull = rng.uniform(-1.0, 1.0, model.nv), np.zeros(model.nv), np.zeros(model.nv)
         self.modes, self.events, self.worst = Counter(), Counter(), 0.0
-        self.center, self.phase, self.streams, self.obeys = self.q.copy(), 0.0, False, seed % 2 == 0
+        self.center, self.phase, self.pace = self.q.copy(), 0.0, 1.0
+        self.streams, self.obeys = False, seed % 2 == 0
         self.fault, self.left, self.last = "", 0, None
         self.ns, self.begun, self.rests = 1_000_000_000, False, False
+        self.closes, self.hasty = False, 0    # whether it comes to rest before its end; references that were too fast
 
     def gains(self):
         kp = 400.0 if self.law == "computed_torque" else float(self.rng.choice([0.0, 300.0, 800.0]))
@@ -51,14 +53,16 @@ class Walk:
         else:
             if rng.random() < 0.01:
                 self.rests = not self.rests
+            self.rests = self.rests or self.closes
             self.pull = 0.98 * self.pull + 0.3 * rng.normal(size=self.model.nv)
-            if self.rests:    # as if it stood still: v far below 0.05 rad/s
-                self.pull, self.v = 0.3 * rng.normal(size=self.model.nv), 0.01 * rng.normal(size=self.model.nv)
+            if self.rests:    # as if it stood still: v below 0.05 rad/s
+                self.pull = 0.3 * rng.normal(size=self.model.nv)
+                self.v = rng.uniform(-1.0, 1.0, self.model.nv) * rng.choice([0.01, 0.04])
             self.v = 0.995 * (self.v + 0.002 * self.pull)
             self.q = self.q + 0.002 * self.v
         q, v = self.q.copy(), self.v.copy()
         self.left -= self.left > 0
-        if not self.left and rng.random() < 0.01:
+        if not self.left and not self.closes and rng.random() < 0.01:
             self.left, self.fault = int(rng.choice([1, 3, 20, 60, 400])), str(rng.choice(FAULTS))
         if self.left:
             self.events[self.fault] += 1
@@ -81,8 +85,9 @@ class Walk:
         return q, v
 
     def reference(self):
-        n, phase = np.arange(self.model.nv), self.phase
-        return (self.center + 0.1 * np.sin(phase + n), 0.1 * np.cos(phase + n), -0.1 * np.sin(phase + n))
+        n, phase, pace = np.arange(self.model.nv), self.phase, self.pace
+        return (self.center + 0.1 * np.sin(phase + n), 0.1 * pace * np.cos(phase + n),
+                -0.1 * pace**2 * np.sin(phase + n))
 
     def cycle(self):
         """The difference of the cycle, "" if there is none."""
@@ -106,12 +111,19 @@ class Walk:
         """References, stops and changes after the cycle."""
         rng = self.rng
         if rng.random() < 0.005:
-            self.streams, self.center = not self.streams, self.q + 0.02 * rng.normal(size=self.model.nv)
+            self.streams, self.center = not self.closes and not self.streams, (
+                self.q + rng.choice([0.02, 0.1]) * rng.normal(size=self.model.nv))
+            self.pace = float(rng.choice([1.0, 8.0]))
         if self.streams:
-            self.phase += 0.002
+            self.phase += 0.002 * self.pace
             wanted = list(self.reference())
             if rng.random() < 0.01:
                 wanted[0] = wanted[0] + rng.choice([0.02, 0.3, np.nan])
+            if rng.random() < 0.01:    # rates near the bounds of what is believed
+                j, part = rng.integers(self.model.nv), rng.integers(1, 3)
+                bound = self.model.velocity_limit[j] * (2.0 if part == 1 else 200.0)
+                wanted[part][j] = rng.choice([-1.0, 1.0]) * rng.uniform(0.5, 1.5) * bound
+                self.hasty += bool(abs(wanted[part][j]) > bound and np.isfinite(wanted[0]).all())
             if self.both(lambda: self.node.follow(rbd.Reference(*wanted)), "follow", now, *wanted):
                 return "one of them refused a reference"
         chance = rng.random()
@@ -148,10 +160,26 @@ class Walk:
             taken = True
         return bool(self.logic.call(name, *arguments)) != taken
 
+    def end(self):
+        """The difference of the effort that is left behind at the deactivation, "" if there is none."""
+        logic = self.node._logic
+        node, effort = logic.finish(self.ns * 1e-9).effort, self.logic.finish()
+        self.events["carried"] += logic._kept is not None
+        self.worst = max(self.worst, float(np.abs(effort - node).max()))
+        return "" if np.allclose(effort, node, rtol=0.0, atol=1e-9) else (
+            f"the last effort differs by {np.abs(effort - node).max():.3g}")
+
     def differences(self, cycles):
+        closing = cycles - (60 if self.rng.random() < 0.7 else 0)
         for k in range(cycles):
+            if k == closing:
+                self.closes, self.streams, self.left = True, False, 0
             if difference := self.cycle():
                 return f"cycle {k}: {difference}"
+        if difference := self.end():
+            return difference
         counts, report = self.logic.counts(), self.node.report()
+        report["rejected_implausible"] -= self.hasty    # counted as `rejected_references`
+        self.events += Counter({"too fast": self.hasty, "repeated": counts["rejected_repeated"]})
         return ", ".join(f"{name} is {counts[name]}, the node's {report.get(name, 0)}" for name in COUNTED
                          if counts[name] != report.get(name, 0))
