@@ -20,15 +20,14 @@ from ...core.lie import so3
 from ...core.lie.se3 import checked_pose, from_rotation
 from ...core.model.robot_model import RobotModel
 from ...core.model.scalars import at_least, positive
-from ...core.model.state import not_a_model
 from ...core.motion.trajectory import Reference
+from ..estimation.contacts import Touch, touch
 from ..inputs.pose_points import PosePoint
 from ..inputs.rejections import Rejected, Verdict
 from ..inputs.trajectory_points import MOST_POINTS, Point
-from ..parameter_files import flat, parameters_of
-from ..parameters import Table, misspelt, select, validate
-from ..robot import ROBOT_TABLE, check_model, load_model
+from ..parameters import Table
 from ..safety import Command
+from ..without_ros import LATEST, changed, described, numbers, values_of
 from .cartesian import CartesianController
 from .cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from .elastic_controller import ElasticController, flatness_controller
@@ -41,11 +40,7 @@ from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
 TABLES: dict[str, Table] = {"feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "cartesian": CARTESIAN_TABLE}
-# parameters whose inputs are topics alone, with what to do instead
-NEED_ROS = {"odometry": "the base has to stand still", "mounting.frame": "set 'mounting.rpy'",
-            "force.topic": "without it, forces are fed forward alone"}
 RATE = 100.0       # Hz, of the points of a motion
-LATEST = 9e9       # s, of times: their nanoseconds are integers of 64 bits
 STEP = 1e-3        # s, of an unknown time before the second call
 MOST_NOTICES = 100
 
@@ -99,21 +94,11 @@ class TorqueController:
         if node not in TABLES:
             raise unknown_name("node", node, TABLES)
         self.node, self._table = node, TABLES[node]
-        given: dict[str, Any] = {}
-        if file is not None:
-            given = parameters_of(file, node)
-            for note in misspelt(given, self._table):
-                warn(note)
-            _refuse_ros(given)
-            given = select(self._table, given)
-        given |= flat(parameters)
-        self._values = validate(self._table, given)
-        _refuse_ros(self._values)
-        self._described = self._loaded(model)
+        self._values = values_of(node, self._table, file, parameters)
+        self._described = described(self._values, model)
         settings = self._settings(self._values)
         self._logic = _logic(node, self._described, settings)
         self._logic.warm_up()
-        self._logic.state.note_repeats()
         if settings.unlimited:
             warn(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot description nor "
                  "'effort_limits.maximum' has one")
@@ -124,6 +109,7 @@ class TorqueController:
         self._t: float | None = None                  # last time given, s
         self._now, self._offset, self._step, self._stamp_ns = 0.0, 0.0, STEP, 1
         self._last: TorqueCommand | None = None
+        self._touched_at = 0.0                        # when the contact began, s
 
     def __repr__(self) -> str:
         return f"TorqueController of '{self.model.name}': {self.node}, {self._logic.safety.mode}"
@@ -208,8 +194,8 @@ class TorqueController:
     def _answer(self, q: ArrayLike, v: ArrayLike | None, tau: ArrayLike | None) -> Command | Verdict:
         logic = self._logic
         try:
-            position = _numbers("q", q)
-            velocity, effort = (() if x is None else _numbers(name, x) for name, x in (("v", v), ("tau", tau)))
+            position = numbers("q", q)
+            velocity, effort = (() if x is None else numbers(name, x) for name, x in (("v", v), ("tau", tau)))
         except Rejected as error:
             logic.state.refused = str(error)
             return logic.rejections.add(error)
@@ -224,7 +210,7 @@ class TorqueController:
                     raise Rejected("malformed", "motors are given, but there is no parameter 'actuation_file'")
                 position, velocity = _pair(motors)
                 verdict = logic.on_motor_state(self._now, self._stamp_ns, logic.actuation.motor_names,
-                                               _numbers("motors", position), _numbers("motors", velocity))
+                                               numbers("motors", position), numbers("motors", velocity))
             if external_wrenches is not None:
                 if not isinstance(logic, FollowingController):
                     raise Rejected("malformed", f"node '{self.node}' does not support external_wrenches")
@@ -242,6 +228,10 @@ class TorqueController:
             self._notices.append(problem)
         self._notices += logic.take_notices()
         logic.statistics.published(0.0)
+        if isinstance(logic, FeedforwardController):
+            for change in logic.contacts.take_changes():
+                if change.begins:
+                    self._touched_at = 1e-9 * change.time_ns
 
     def _said(self, command: Command, valid: bool, reason: str) -> TorqueCommand:
         self._last = TorqueCommand(
@@ -285,7 +275,7 @@ class TorqueController:
                 float(t), [_pose("motion", pose)], *([_twist("motion", rate)] for rate in rates)))
             verdict = logic.on_trajectory(self._now, start_ns, "", [logic.settings.body], points)
         elif isinstance(logic, FollowingController) and isinstance(motion, Reference):
-            rows = [() if row is None else _numbers("motion", row) for row in motion]
+            rows = [() if row is None else numbers("motion", row) for row in motion]
             verdict = logic.on_reference(self._now, 0, self._names, *rows)
         elif isinstance(logic, FollowingController):
             if callable(motion) and hasattr(motion, "duration"):
@@ -296,7 +286,7 @@ class TorqueController:
                 except (TypeError, ValueError) as error:
                     raise RbdError(f"motion: expected q, v, a of {len(t)} times from motion(t) ({error})") from None
             points = _points(motion, lambda t, *rows: Point(
-                float(t), *(() if row is None else _numbers("motion", row) for row in rows)))
+                float(t), *(() if row is None else numbers("motion", row) for row in rows)))
             self._enough(len(points))
             verdict = logic.on_trajectory(self._now, start_ns, self._names, points)
         self._accepted(verdict)
@@ -328,8 +318,8 @@ class TorqueController:
         """Node `cartesian`: exert a wrench (6,), moment first, on what the link touches, about its origin, until the
         next one; zero ends it. In axes of a link as they are now; "": the root.
         """
-        numbers = _numbers("wrench", wrench, 6)
-        self._accepted(self._ready(CartesianController).on_target_wrench(self._now, frame, numbers.tolist()))
+        W = numbers("wrench", wrench, 6)
+        self._accepted(self._ready(CartesianController).on_target_wrench(self._now, frame, W.tolist()))
 
     def guide(self, on: bool = True) -> None:
         """Node `cartesian`: begin or end hand guiding along the axes `guide.free`."""
@@ -357,11 +347,7 @@ class TorqueController:
 
     def set(self, **parameters: Any) -> None:
         """Change parameters while running: the torque fades to the new laws within `ramp_in`."""
-        changes = flat(parameters)
-        for row in self._table:
-            if row.read_only and row.name in changes:
-                raise RbdError(f"parameter '{row.name}' is read-only: make another TorqueController")
-        values = validate(self._table, self._values | changes)
+        values = changed(self._table, self._values, parameters)
         self._logic.apply(self._settings(values, self._logic.settings))
         self._values = values
 
@@ -371,6 +357,24 @@ class TorqueController:
     def model(self) -> RobotModel:
         """The model, with its payload."""
         return self._logic.model
+
+    @property
+    def external_effort(self) -> Array | None:
+        """What the world applies to the joints (nv,), N m or N, as `contact.reaction` of `feedforward` sees it: 0 after
+        gaps. None without it: `EffortObserver` is for every controller.
+        """
+        logic = self._logic
+        if not (isinstance(logic, FeedforwardController) and logic.contacts.watches):
+            return None
+        return logic.contacts.external.copy()
+
+    @property
+    def contact(self) -> Touch | None:
+        """The contact that `contact.reaction` of `feedforward` sees: link, wrench, point and the time when it began."""
+        effort, logic = self.external_effort, self._logic
+        if effort is None or not isinstance(logic, FeedforwardController) or logic.contacts.body is None:
+            return None
+        return touch(self.model, logic.contacts.body, self._touched_at, logic.state.q, effort)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -391,21 +395,6 @@ class TorqueController:
         return notices
 
     # ---- how
-
-    def _loaded(self, model: RobotModel | str | os.PathLike[str]) -> RobotModel:
-        if not isinstance(model, RobotModel | str | os.PathLike):
-            raise not_a_model(model)
-        if not isinstance(model, RobotModel):
-            loaded, notes = load_model(self._values, os.fspath(model))
-            for note in notes:
-                warn(note)
-            return loaded
-        for row in ROBOT_TABLE:
-            if self._values[row.name] != row.convert(row.default):
-                raise RbdError(f"parameter '{row.name}' is for loading a description: give the URDF in place of the "
-                               "model, or load the model like that")
-        check_model(model)
-        return model
 
     def _settings(self, values: Mapping[str, Any], before: Any = None) -> TorqueSettings:
         if self.node == "flatness":
@@ -443,28 +432,6 @@ def _logic(node: str, model: RobotModel, settings: Any) -> Controller[Any]:
     return (CartesianController if node == "cartesian" else FeedforwardController)(model, settings)
 
 
-def _refuse_ros(values: Mapping[str, Any]) -> None:
-    for name, remedy in NEED_ROS.items():
-        if values.get(name):
-            raise RbdError(f"parameter '{name}' is {shown(values[name])}, a topic of ROS, which a TorqueController "
-                           f"does not have: {remedy}")
-
-
-def _numbers(what: str, values: Any, count: int = 0) -> Array:
-    """A vector of numbers, `count` of them if given; raises `Rejected`."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "fiu":
-            raise TypeError
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        raise Rejected("malformed", f"{what} is {shown(values)}, expected numbers") from None
-    if array.ndim != 1 or (count and len(array) != count):
-        raise Rejected("wrong_size", f"{what} has shape {array.shape}, expected a vector"
-                                     f"{f' of {count} numbers' if count else ''}")
-    return array
-
-
 def _same(q: Any, last: Array) -> bool:
     try:
         return bool(np.array_equal(q, last))
@@ -483,7 +450,7 @@ def _pair(motors: Any) -> tuple[Any, Any]:
 def _wrenches(wrenches: Any) -> list[tuple[str, Array]]:
     if not isinstance(wrenches, Mapping):
         raise Rejected("malformed", f"external_wrenches is {shown(wrenches)}, expected {{body: (6,)}}")
-    return [(str(body), _numbers("external_wrenches", wrench, 6)) for body, wrench in wrenches.items()]
+    return [(str(body), numbers("external_wrenches", wrench, 6)) for body, wrench in wrenches.items()]
 
 
 def _points(motion: Any, make: Any) -> list[Any]:
@@ -508,5 +475,5 @@ def _pose(what: str, pose: ArrayLike) -> list[float]:
 
 def _twist(what: str, twist: ArrayLike) -> list[float]:
     """(6,) with the linear part first, as in messages."""
-    V = _numbers(what, twist, 6)
+    V = numbers(what, twist, 6)
     return [*V[3:].tolist(), *V[:3].tolist()]

@@ -162,13 +162,25 @@ class ContactObserver:
             scratch.on_state(stamp, self.model.joint_names, self.model.neutral(), zero, zero)
         scratch.estimated()
 
-    def on_command(self, names: Sequence[str], effort: ArrayLike) -> None:
+    def on_command(self, names: Sequence[str], effort: ArrayLike) -> Verdict:
         """Take a command of the torque node."""
         try:
             if self._map.update(names):
                 self._command = self._map.rates("effort", effort)
         except Rejected as error:
-            self.rejections.add(error)
+            return self.rejections.add(error)
+        return TAKEN
+
+    @property
+    def touched(self) -> str | None:
+        """The touched link."""
+        body: str | None = self._detector.body
+        return body
+
+    @property
+    def position(self) -> Array:
+        """(nq,) of the last state."""
+        return self._state.q
 
     def on_state(self, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
                  effort: ArrayLike) -> Observed | Verdict:
@@ -244,7 +256,7 @@ class ContactObserver:
     def report(self) -> dict[str, Any]:
         """Counters and estimates by name, as diagnostics publish them."""
         external = self._observer.external_effort
-        values: dict[str, Any] = {"model": self.model.name, **self.counts, "touched": self._detector.body or ""}
+        values: dict[str, Any] = {"model": self.model.name, **self.counts, "touched": self.touched or ""}
         if self._load is not None:
             values["payload_kg"] = self._load.mass if self._load.observed[0] else "unknown"
         values |= {f"external_{name}": float(x) for name, x in zip(self.model.velocity_names, external, strict=True)}

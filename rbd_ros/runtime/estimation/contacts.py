@@ -29,6 +29,7 @@ class Contact(NamedTuple):
     external: Array
 
 
+@np.errstate(over="ignore")    # of squares
 def wrench_and_point(model: RobotModel, contact: Contact) -> tuple[Array, Array]:
     """The wrench (6,) on the touched link, in its frame, moment first, zero along directions that the pose does not
     show; and the point (3,) of the line of action of its force nearest to the link's origin, m. Zeros at the end.
@@ -43,6 +44,25 @@ def wrench_and_point(model: RobotModel, contact: Contact) -> tuple[Array, Array]
             return wrench, np.cross(wrench[3:], wrench[:3]) / square
         return wrench, np.zeros(3)
     return np.zeros(6), np.zeros(3)
+
+
+class Touch(NamedTuple):
+    """A contact at link `body` since a time, s. wrench (6,), point (3,): as of `wrench_and_point`, at present."""
+
+    body: str
+    since: float
+    wrench: Array
+    point: Array
+
+    @property
+    def force(self) -> Array:
+        """(3,), N, in the frame of the link."""
+        return self.wrench[3:]
+
+
+def touch(model: RobotModel, body: str, since: float, q: Array, external: Array) -> Touch:
+    """The contact at this position, with these external efforts (nv,)."""
+    return Touch(body, since, *wrench_and_point(model, Contact(0, True, False, body, q, external)))
 
 
 class ContactDetector:
