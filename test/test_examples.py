@@ -11,10 +11,10 @@ import rbd_ros as rbd
 
 # What functions return and raise: their examples show it.
 RESULTS = {"BaseParameters", "Closest", "ContactThresholds", "DriveGains", "Estimate", "Excitation", "ExternalWrench",
-           "FloatTest", "Identification", "OptimalMotion", "PoseExcitation", "RbdError", "RbdWarning", "SampledPairs",
-           "SingularMassMatrix", "SpecializedModel", "TimedPath", "Zeros"}
-NEEDED = {"CollisionModel": "coal", "sampled_pairs": "coal", "casadi_function": "casadi",
-          "jax_function": "jax", "torch_function": "torch"}    # optional packages
+           "CudaBatch", "FloatTest", "Identification", "OptimalMotion", "PlannedPath", "PoseExcitation", "RbdError",
+           "RbdWarning", "SampledPairs", "SingularMassMatrix", "SpecializedModel", "TimedPath", "Zeros"}
+NEEDED = {"CollisionModel": "coal", "sampled_pairs": "coal", "plan_path": "coal", "casadi_function": "casadi",
+          "cuda_batch": "cupy", "jax_function": "jax", "torch_function": "torch"}    # optional packages
 PUBLIC = {name: value for name in rbd.__all__ if callable(value := getattr(rbd, name))}
 
 

@@ -254,7 +254,7 @@ class BatchFunction:
         if name.startswith("constrained") != (constraints is not None):
             raise RbdError(f"{caller}: {name} {'needs' if constraints is None else 'has no'} constraints")
         if constraints is not None and not isinstance(constraints, ConstraintSet):
-            raise RbdError(f"constraints: expected a ConstraintSet, got {shown(constraints)}")
+            raise RbdError(f"constraints: expected a ConstraintSet, got {type(constraints).__name__}")
         self._bodies = moving_bodies(model, inertias, "inertias")
         self._fields = _checked_fields(friction, friction_fields)
         if (self._bodies or self._fields) and self._of.by_parameters is None:

@@ -156,8 +156,10 @@ def cuda_batch(model: RobotModel, function: str, *, precision: str = "double", a
     kernel is compiled now, for the current device, by CuPy, which keeps it on disk. Raises `RbdError` without CuPy or a
     CUDA device, and as `c_source`.
 
-        dynamics = rbd.cuda_batch(model, "forward_dynamics", precision="float", axis=-1)
-        acceleration = dynamics(q, v, tau)    # arrays of CuPy, PyTorch or JAX: (nq, N), (nv, N), (nv, N)
+        >>> import cupy
+        >>> dynamics = rbd.cuda_batch(rbd.sample("two_link"), "forward_dynamics", precision="float", axis=-1)
+        >>> dynamics(*cupy.zeros((3, 2, 1000), dtype="float32")).shape    # or of PyTorch, or JAX
+        (2, 1000)
     """
     return CudaBatch(model, function, precision, axis, inertias, payload, gravity)
 

@@ -66,6 +66,14 @@ def plan_path(model: RobotModel, collisions: CollisionModel, start: ArrayLike, g
     The straight line if it is free, otherwise one of a random search, shortened; the same seed gives the same path.
     limits: of positions; the model's by default. iterations: random configurations at most. Raises `RbdError` for
     malformed input, for an end that is beyond a limit, and for one that touches, naming pair and depth.
+
+        >>> model, post = rbd.sample("two_link"), {"shape": "sphere", "radius": 0.1, "frame": [0.0, 0.0, -0.8]}
+        >>> rod = [[x, y, z] for x in (-0.02, 0.02) for y in (-0.02, 0.02) for z in (0.0, -0.5)]
+        >>> collisions = rbd.CollisionModel.from_urdf(rbd.sample_path("two_link"), model, obstacles=[post],
+        ...                                           pieces={"upper": [rod], "lower": [rod]})
+        >>> path = rbd.plan_path(model, collisions, [-1.0, 0.0], [1.0, 0.0], clearance=0.01)
+        >>> path.found, path.reason
+        (True, 'random trees')
     """
     check_model(model)
     sweeper = checked_collisions(model, collisions)._sweeper
