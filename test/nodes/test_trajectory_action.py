@@ -4,6 +4,7 @@ The controller is a stand-in: an action server that answers what a test wants. T
 """
 from __future__ import annotations
 
+import itertools
 import select
 import subprocess
 import sys
@@ -32,12 +33,13 @@ def control_msgs(tmp_path_factory):
 
 
 MORTAL = """
+import sys
 import rclpy
 from control_msgs.action import FollowJointTrajectory
 from rclpy.action import ActionServer
 rclpy.init()
 node = rclpy.create_node("mortal")
-server = ActionServer(node, FollowJointTrajectory, "arm/follow_joint_trajectory", lambda goal: None,
+server = ActionServer(node, FollowJointTrajectory, sys.argv[1], lambda goal: None,
                       handle_accepted_callback=lambda goal: print("accepted", flush=True))
 try:
     rclpy.spin(node)
@@ -49,10 +51,10 @@ except BaseException:
 class Controller:
     """Accepts goals while `accepts`, and ends them when it is told to."""
 
-    def __init__(self, node, kind):
+    def __init__(self, node, kind, action):
         self.accepts, self.goals, self.cancelled, self.kind = True, [], [], kind
         self.server = ActionServer(
-            node, kind, "arm/follow_joint_trajectory", lambda goal: None, handle_accepted_callback=self.goals.append,
+            node, kind, action, lambda goal: None, handle_accepted_callback=self.goals.append,
             goal_callback=lambda goal: GoalResponse.ACCEPT if self.accepts else GoalResponse.REJECT,
             cancel_callback=self._on_cancel)
 
@@ -71,16 +73,16 @@ class Controller:
 class Way:
     """A client, the annotator in a process of its own, and the controller."""
 
-    def __init__(self, peer, process):
+    def __init__(self, peer, process, controller):
         from control_msgs.action import FollowJointTrajectory
         self.peer, self.process, self.kind = peer, process, FollowJointTrajectory
         self.client = ActionClient(peer.node, self.kind, "effort_annotator/follow_joint_trajectory")
-        self.feedback = []
+        self.feedback, self.action = [], f"/{controller}/follow_joint_trajectory"
         peer.spin_until(lambda: "active" in peer.status and self.client.server_is_ready(), "active node")
 
     @cached_property
     def controller(self):
-        return Controller(self.peer.node, self.kind)
+        return Controller(self.peer.node, self.kind, self.action)
 
     def goal(self, message):
         goal = self.kind.Goal(trajectory=message)
@@ -109,14 +111,19 @@ class Way:
         return answer.result().status, answer.result().result
 
 
+NUMBERS = itertools.count()    # a controller of an earlier test may still be seen
+
+
 @pytest.fixture
 def way(tmp_path, private_domain):
     urdf = tmp_path / "robot.urdf"
     urdf.write_text(URDF.format(links=LINK.format("upper", 2) + LINK.format("lower", 1)).replace('"9"', '"90"'))
+    controller = f"arm_{next(NUMBERS)}"
     with Peer("effort_annotator") as peer:
-        process = NodeProcess(tmp_path, "effort_annotator", robot_description_file=str(urdf), action__controller="arm")
+        process = NodeProcess(tmp_path, "effort_annotator", robot_description_file=str(urdf),
+                              action__controller=controller)
         try:
-            yield Way(peer, process)
+            yield Way(peer, process, controller)
             assert process.end() == 0 and "Traceback" not in process.output(), process.output()
         finally:
             process.kill()
@@ -168,7 +175,7 @@ def test_what_cannot_be_done_is_refused_with_a_word(way):
     way.controller.accepts = False
     status, result = way.result(way.accepted(way.goal(trajectory())))
     assert (status, result.error_code) == (GoalStatus.STATUS_ABORTED, way.kind.Result.INVALID_GOAL)
-    assert result.error_string == "/arm/follow_joint_trajectory rejected the goal: see its log"
+    assert result.error_string == f"{way.action} rejected the goal: see its log"
     change(way, Transition.TRANSITION_DEACTIVATE)
     assert not way.send(way.goal(trajectory())).accepted
     way.peer.spin_until(lambda: "is not active: inactive" in way.process.output(), "reason in the log")
@@ -192,7 +199,7 @@ def test_an_end_of_the_node_stops_the_arm(way):
 
 @pytest.mark.thorough
 def test_a_controller_that_goes_away_ends_its_goals(way):
-    with subprocess.Popen([sys.executable, "-c", MORTAL], stdout=subprocess.PIPE) as controller:
+    with subprocess.Popen([sys.executable, "-c", MORTAL, way.action], stdout=subprocess.PIPE) as controller:
         try:
             sent: list = []    # handle and result; until the annotator knows this controller, goals end unanswered
 
@@ -207,9 +214,9 @@ def test_a_controller_that_goes_away_ends_its_goals(way):
             status, result = way.result(sent[0])
         finally:
             controller.kill()
-    assert (status, result.error_string) == (GoalStatus.STATUS_ABORTED, "/arm/follow_joint_trajectory has gone")
+    assert (status, result.error_string) == (GoalStatus.STATUS_ABORTED, f"{way.action} has gone")
     assert not way.send(way.goal(trajectory())).accepted
-    assert "goal rejected: there is no action server /arm/follow_joint_trajectory" in way.process.output()
+    assert f"goal rejected: there is no action server {way.action}" in way.process.output()
 
 
 def change(way, transition):
