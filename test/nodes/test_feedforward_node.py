@@ -171,8 +171,10 @@ def test_adapters(start, peer, model):
                     lambda: peer.send_state(NAMES, Q, V))
     peer.spin_until(lambda: trajectories and np.allclose(trajectories[-1].points[0].effort, expected, atol=1e-9),
                     "trajectory", lambda: peer.send_state(NAMES, Q, V))
-    assert list(trajectories[-1].points[0].positions) == list(Q) and trajectories[-1].header.stamp.sec == 0
-    assert states[-1].name == NAMES and list(states[-1].position) == list(Q) and list(states[-1].velocity) == list(V)
+    np.testing.assert_allclose(trajectories[-1].points[0].positions, Q, rtol=0.0, atol=1e-9)    # of the state, as sent
+    assert trajectories[-1].header.stamp.sec == 0
+    np.testing.assert_allclose(states[-1].position, Q, rtol=0.0, atol=1e-9)
+    assert states[-1].name == NAMES and list(states[-1].velocity) == list(V)
 
 
 def test_trajectory_is_interpolated_at_the_stamps_of_the_states(start, peer, model):
