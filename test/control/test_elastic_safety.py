@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.arm import NAMES, Q, V, arm, near
+from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import (DRIVES, MOTORS, MS, R, W, Z, answer, close, commanded, controller, expected, holding,
                                  motion)
 
@@ -111,7 +111,7 @@ def test_damped_springs_need_the_rate():
     for i in range(400):    # the deflection obeys D φ̇ + K φ = τ
         now, stamp = 1.0 + 1e-3 * i, (1 + i) * MS
         assert made.on_reference(now, 0, NAMES, *motion(1e-3 * i))
-        motors, r = made.on_state(now, stamp, NAMES, near(made), V).motors, motion(1e-3 * i)
+        motors, r = made.on_state(now, stamp, NAMES, Q, V).motors, motion(1e-3 * i)
         error.append(800.0 * (motors.position[0] - r[0, 0]) + 8.0 * (motors.velocity[0] - r[1, 0]) - motors.torque[0])
     close(error, 0.0, 1e-6)
     # a pause: the deflection of the steady motion, as at the start

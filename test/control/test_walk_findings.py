@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from safety_filter import COMMAND, FALLBACK, SAFE, PlainFilter, close, make
-from support.arm import NAMES, Q, V, arm, near
+from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import MOTORS, W, Z, controller
 
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
@@ -91,7 +91,7 @@ def test_motors_that_are_heard_of_are_braked_where_the_clock_leaps(leap):
             stamp = round(1e9 * (now + 200.0 + (leap if cycle >= 40 else 0.0)))
             if motors_first:
                 made.on_motor_state(now, stamp, MOTORS, Z, W)
-            command = made.on_state(now, stamp, NAMES, near(made), V)
+            command = made.on_state(now, stamp, NAMES, Q, V)
             if command:
                 found.append(command.motor_effort)
             if not motors_first:

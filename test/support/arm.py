@@ -19,11 +19,6 @@ JOINT = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child li
   <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="{effort}" velocity="3"/>{extra}</joint>"""
 
 
-def near(made):
-    """Q, or next to it: never the last position again, as of a driver that repeats itself."""
-    return Q + 1e-12 * np.array_equal(made.state.q, Q)
-
-
 def arm_urdf(shoulder_effort: float = 100.0, extra: str = "") -> str:
     """base –shoulder– upper –elbow– lower, plus `extra` XML."""
     joints = (JOINT.format(name="shoulder", kind="revolute", parent="base", child="upper", x=0, effort=shoulder_effort,

@@ -95,7 +95,6 @@ class Controller(ABC, Generic[L]):
         self.rejections = rejections or Rejections()
         self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff,
                                 settings.plausible_velocity)
-        self.state.note_repeats()
         self.statistics = CycleStatistics(settings.state_rate)
         self.loop = LoopRate(settings.state_rate, settings.max_age, settings.min_rate)
         self._zero = np.zeros(model.nv)

@@ -64,11 +64,6 @@ class StateInput:
         """Reject states of a driver that repeats itself: positions that stay equal though joints move."""
         self._check.notes_repeats = True
 
-    @property
-    def stuck(self) -> bool:
-        """Whether another state with the last positions will be rejected as repeated."""
-        return self._check.stuck
-
     def allow(self, plausible: Array | float) -> None:
         """Change the factor of the velocity limits."""
         self._check.allow(plausible)
