@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from feedback.test_slow_messages import STEPS, computed_torque, error, motion_of
 from feedback.test_slow_messages import model as seven_joints    # noqa: F401
-from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, near
+from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm
 from support.lqr import gain
 
 import rbd_ros as rbd
@@ -173,7 +173,7 @@ def test_feedback_ramps_in_with_the_command():
     for k in range(12):
         now = 1.0 + 0.01 * k
         assert made.on_reference(now, 0, NAMES, Q_REF, V_REF, A_REF)
-        found = answered(made, near(made), now=now, stamp=(1 + 10 * k) * MS)[0]
+        found = answered(made, now=now, stamp=(1 + 10 * k) * MS)[0]
         shares.append(found.gain[0, 0] / K[0, 0])
     assert shares[0] < 0.15 and np.all(np.diff(shares) >= -1e-9)
     close(shares[-1], 1.0, 1e-6)
