@@ -13,8 +13,8 @@ import pytest
 from support.cuda import COMPILER, UNWRITTEN, Cupy, CupyArray, DeviceArray, on_device
 from support.robots import chain
 
+from rbd_ros.core.specialize.model_inputs import model_inputs
 import rbd_ros as rbd
-from rbd_ros.core.specialize.c_source import Inputs
 from rbd_ros.core.specialize.cuda_source import OPTIONS
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
@@ -83,7 +83,7 @@ def test_arrays_of_any_strides(cupy):
 @pytest.mark.parametrize("axis", [0, -1])
 def test_vectors_hold_for_all_states(axis, cupy):
     rng = np.random.default_rng(1)
-    values, changed = Inputs.of(MODEL, ["l2"], "l3", True).example(MODEL, rng)
+    values, changed = model_inputs(MODEL, ["l2"], "l3", True).example(MODEL, rng)
     function = rbd.cuda_batch(MODEL, "inverse_dynamics", axis=axis, inertias=["l2"], payload="l3", gravity=True)
     assert function.arguments == ("q", "v", "a", "inertias", "payload", "gravity")
     q, v, a = states(3, 70)

@@ -16,10 +16,11 @@ from support.robots import build, chain
 from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.specialize.c_source import ARGUMENTS, MAX_OPERATIONS, Inputs, c_files, wanted_of
+from rbd_ros.core.specialize.c_source import ARGUMENTS, MAX_OPERATIONS, c_files, wanted_of
 from rbd_ros.core.specialize.cuda_source import BLOCK, OPTIONS
 from rbd_ros.core.specialize.families import FAMILIES
 
+from rbd_ros.core.specialize.model_inputs import model_inputs
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 STATES = 2 * BLOCK + 45
@@ -129,7 +130,7 @@ def test_arguments_of_the_model_one_for_all_states_or_one_each(tmp_path):
     source = rbd.c_source(model, ["inverse_dynamics"], "robot", target="cuda", payload="link_7", gravity=True)
     kernels = Kernels(source, tmp_path)
     q, v, a = rng.normal(size=(3, 5, 7))
-    examples = [Inputs.of(model, (), "link_7", True).example(model, rng) for _ in range(5)]
+    examples = [model_inputs(model, (), "link_7", True).example(model, rng) for _ in range(5)]
     payloads, gravities = (np.array([values[name] for values, _ in examples]) for name in ("payload", "gravity"))
     effort = np.full((5, 7), UNWRITTEN)
     rows = [x for array in (q, v, a) for x in (array, 7, 1)]

@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..derivatives.variable_inertias import moving_bodies
 from ..errors import RbdError, unknown_name
-from ..model.inertia import Inertia
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
 from .cuda_source import cuda_cmake, cuda_kernel, cuda_test
 from .families import FAMILIES, function_of, label
-from .functions import PUBLIC, Function, Variables, recorded
-from .model_inputs import model_inputs
+from .functions import PUBLIC, Function, recorded
+from .model_inputs import ModelInputs, model_inputs
 from .program import NoProgram, Program
 
 TARGETS = ("c", "cuda")
@@ -72,64 +70,15 @@ class Wanted(NamedTuple):
     arguments: tuple[str, ...]
     call: Callable[..., Any]
 
-    def sizes(self, model: RobotModel) -> tuple[list[int], int]:
-        """Sizes of the arguments, and of the result."""
-        inputs = [model.nq if kind == "q" else model.nv for kind in self.function.inputs]
-        return inputs, sum(self.outputs(model).values())
+    def inputs(self, model: RobotModel, more: ModelInputs) -> dict[str, int]:
+        """Sizes of all arguments by name, in order."""
+        state = (model.nq if kind == "q" else model.nv for kind in self.function.inputs)
+        return dict(zip(self.arguments, state, strict=True)) | more.sizes
 
     def outputs(self, model: RobotModel) -> dict[str, int]:
         """Sizes of the results by name."""
         return {name: int(np.prod(shape)) for name, shape in zip(OUTPUTS[self.of], self.function.shapes(model),
                                                                  strict=True)}
-
-
-class Inputs(NamedTuple):
-    """What functions take beside the state: sizes by name, bodies of inertial parameters, the body with a load."""
-
-    sizes: dict[str, int]
-    variables: Variables | None
-    bodies: tuple[str, ...]
-    payload: str
-
-    @staticmethod
-    def of(model: RobotModel, inertias: Sequence[str], payload: str, gravity: bool) -> Inputs:
-        bodies = tuple(moving_bodies(model, inertias, "inertias"))
-        return Inputs(*model_inputs(model, bodies, payload, gravity), bodies, payload)
-
-    @property
-    def comments(self) -> list[str]:
-        """Lines of the header."""
-        ten = "   mass, mass * centre (3), moments of inertia about the origin: xx, xy, yy, xz, yz, zz */"
-        comments = []
-        if self.bodies:
-            names = ", ".join(self.bodies).replace("*/", "")
-            comments += [f"/* inertias: ten numbers each of {names}, in the frame of the link:", ten]
-        if self.payload:
-            name = self.payload.replace("*/", "")
-            comments += [f"/* payload: ten numbers of a load on {name}, in the frame of this link:", ten]
-        return comments + (["/* gravity: its acceleration in axes of the root link */"] if "gravity" in self.sizes
-                           else [])
-
-    def example(self, model: RobotModel, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], RobotModel]:
-        """Random values, and the model that has them."""
-        def loaded(body: str) -> tuple[RobotModel, np.ndarray]:
-            load = Inertia(rng.uniform(0.5, 2.0), rng.uniform(-0.1, 0.1, 3), np.diag(rng.uniform(0.02, 0.03, 3)))
-            changed = model.with_payload(body, load)
-            return changed, changed.inertial_parameters - model.inertial_parameters
-
-        values = {}
-        for body in self.bodies:
-            model = loaded(body)[0]
-        if self.bodies:
-            own = dict(zip(model.body_names, model.inertial_parameters.reshape(-1, 10), strict=True))
-            values["inertias"] = np.concatenate([own[body] for body in self.bodies])
-        if self.payload:
-            model, change = loaded(self.payload)
-            values["payload"] = change.reshape(-1, 10)[model.body_index(self.payload)]
-        if "gravity" in self.sizes:
-            values["gravity"] = rng.normal(size=3)
-            model = model.with_(gravity=values["gravity"])
-        return values, model
 
 
 def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",), name: str = "",
@@ -183,7 +132,7 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
         if joint.type == "spherical_exponential":    # its code branches on the angle
             raise RbdError(f"c_source: joint '{joint.name}' is spherical_exponential, whose code branches on its "
                            "angle; use joints of type spherical")
-    name, inputs = identifier(model, name), Inputs.of(model, inertias, payload, gravity)
+    name, inputs = identifier(model, name), model_inputs(model, inertias, payload, gravity)
     if target == "cuda":
         return _cuda_files(model, name, all_wanted, precision, inputs)
     bodies = [_function(model, name, wanted, precision, inputs) for wanted in all_wanted]
@@ -222,18 +171,13 @@ def identifier(model: RobotModel, name: str = "") -> str:
     return identifier
 
 
-def _sizes(model: RobotModel, wanted: Wanted, more: Inputs) -> dict[str, int]:
-    """Sizes of all arguments by name."""
-    return dict(zip(wanted.arguments, wanted.sizes(model)[0], strict=True)) | more.sizes
-
-
-def _declaration(model: RobotModel, robot: str, wanted: Wanted, precision: str, more: Inputs) -> str:
-    number, count = PRECISIONS[precision][0], wanted.sizes(model)[1]
-    arguments = [f"const {number} {argument}[{size}]" for argument, size in _sizes(model, wanted, more).items()]
+def _declaration(model: RobotModel, robot: str, wanted: Wanted, precision: str, more: ModelInputs) -> str:
+    number, count = PRECISIONS[precision][0], sum(wanted.outputs(model).values())
+    arguments = [f"const {number} {argument}[{size}]" for argument, size in wanted.inputs(model, more).items()]
     return f"int {robot}_{wanted.name}({', '.join(arguments)}, {number} out[{count}])"
 
 
-def _recorded(model: RobotModel, wanted: Wanted, more: Inputs) -> Program:
+def _recorded(model: RobotModel, wanted: Wanted, more: ModelInputs) -> Program:
     program = recorded(model, wanted.label, wanted.function, variables=more.variables)
     if program.operations > MAX_OPERATIONS:
         raise NoProgram(f"{wanted.label}: {program.operations:,} operations, more than {MAX_OPERATIONS:,}, which a C "
@@ -261,8 +205,8 @@ def _refusals(program: Program, value: Mapping[int, str]) -> list[str]:
     return [f"{'!' if g.outcome else ''}({value[g.left]} {g.comparison} {value[g.right]})" for g in program.guards]
 
 
-def _function(model: RobotModel, robot: str, wanted: Wanted, precision: str, more: Inputs) -> str:
-    program, sizes = _recorded(model, wanted, more), _sizes(model, wanted, more)
+def _function(model: RobotModel, robot: str, wanted: Wanted, precision: str, more: ModelInputs) -> str:
+    program, sizes = _recorded(model, wanted, more), wanted.inputs(model, more)
     places = [f"{argument}[{k}]" for argument, size in sizes.items() for k in range(size)]
     value, statements = _printed(program, places, precision)
     lines = [f"    {statement}" for statement in statements.values()]
@@ -274,17 +218,17 @@ def _function(model: RobotModel, robot: str, wanted: Wanted, precision: str, mor
                       "    return 0;", "}", ""])
 
 
-def _cuda_files(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: Inputs
+def _cuda_files(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: ModelInputs
                 ) -> dict[str, str]:
     number, suffix, tolerance = PRECISIONS[precision]
     rng = np.random.default_rng(0)
     joints = ", ".join(model.joint_names).replace("*/", "")
     lines = [f"/* Robot '{model.name.replace('*/', '')}', made by rbd_ros. SI units; joints: {joints}.",
              "   A thread per state. Entry k of state s of an array x is x[s * x_state + k * x_entry]; x_state is 0",
-             "   for a vector of all states. Results are NaN where a joint moves no inertia. */", *more.comments, ""]
+             "   for a vector of all states. Results are NaN where a joint moves no inertia. */", *_comments(more), ""]
     cases = []
     for wanted in functions:
-        program, sizes, outputs = _recorded(model, wanted, more), _sizes(model, wanted, more), wanted.outputs(model)
+        program, sizes, outputs = _recorded(model, wanted, more), wanted.inputs(model, more), wanted.outputs(model)
         places = [f"{argument}{k}" for argument, size in sizes.items() for k in range(size)]
         value, statements = _printed(program, places, precision)
         of = "" if wanted.label == wanted.of else f" ({wanted.label})".replace("*/", "")
@@ -318,7 +262,7 @@ def _limits(model: RobotModel) -> dict[str, np.ndarray]:
 
 def _arrays(model: RobotModel, name: str, precision: str) -> list[str]:
     number, suffix, _ = PRECISIONS[precision]
-    names = ", ".join(f'"{_escaped(entry)}"' for entry in model.joint_names) or "0"
+    names = ", ".join(f'"{escaped(entry)}"' for entry in model.joint_names) or "0"
     lines = [f"const char *const {name}_joint_names[] = {{{names}}};"]
     for entry, values in _limits(model).items():
         text = ", ".join(f"{float(x)}{suffix}" if np.isfinite(x) else ("-" if x < 0.0 else "") + "INFINITY"
@@ -327,11 +271,12 @@ def _arrays(model: RobotModel, name: str, precision: str) -> list[str]:
     return lines
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The text as it stands in a literal of C."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 
-def _header(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: Inputs) -> str:
+def _header(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: ModelInputs) -> str:
     number, upper = PRECISIONS[precision][0], name.upper()
     lines = [f"/* Robot '{model.name.replace('*/', '')}', made by rbd_ros. SI units; joints in the order of "
              f"{name}_joint_names.", "   Functions return 0, or 1 where a joint moves no inertia: then out is not "
@@ -339,11 +284,25 @@ def _header(model: RobotModel, name: str, functions: Sequence[Wanted], precision
              f"#define {upper}_NV {model.nv}", f"#define {upper}_LINKS {len(model.body_names)}", "",
              "#ifdef __cplusplus", 'extern "C" {', "#endif", "", f"extern const char *const {name}_joint_names[];"]
     lines += [f"extern const {number} {name}_{each}[];" for each in _limits(model)]
-    lines += ["", *more.comments] if more.comments else []
+    comments = _comments(more)
+    lines += ["", *comments] if comments else []
     for each in functions:
         of = "" if each.label == each.of else f" ({each.label})".replace("*/", "")
         lines += ["", f"/* out: {WHAT[each.of]}{of} */", f"{_declaration(model, name, each, precision, more)};"]
     return "\n".join([*lines, "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
+
+
+def _comments(more: ModelInputs) -> list[str]:
+    """Lines about the arguments after the state."""
+    ten = "   mass, mass * centre (3), moments of inertia about the origin: xx, xy, yy, xz, yz, zz */"
+    comments = []
+    if more.bodies:
+        names = ", ".join(more.bodies).replace("*/", "")
+        comments += [f"/* inertias: ten numbers each of {names}, in the frame of the link:", ten]
+    if more.payload:
+        name = more.payload.replace("*/", "")
+        comments += [f"/* payload: ten numbers of a load on {name}, in the frame of this link:", ten]
+    return comments + (["/* gravity: its acceleration in axes of the root link */"] if "gravity" in more.sizes else [])
 
 
 def _cmake(name: str) -> str:
@@ -356,7 +315,7 @@ def _cmake(name: str) -> str:
             f"target_link_libraries(test_{name} {name})\nadd_test(NAME {name} COMMAND test_{name})\n")
 
 
-def _test(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: Inputs) -> str:
+def _test(model: RobotModel, name: str, functions: Sequence[Wanted], precision: str, more: ModelInputs) -> str:
     """A C program that compares with results of the ordinary kernels."""
     number, suffix, tolerance = PRECISIONS[precision]
     rng = np.random.default_rng(0)
@@ -375,12 +334,12 @@ def _test(model: RobotModel, name: str, functions: Sequence[Wanted], precision: 
             lines.append(f"        const {number} {argument}[] = {{{_numbers(numbers, suffix)}}};")
         lines += [f"        const double expected[] = {{{_numbers(expected, '')}}};",
                   f"        {number} out[{len(expected)}];",
-                  f"        if ({name}_{wanted.name}({', '.join(_sizes(model, wanted, more))}, out)) failed = 1;",
+                  f"        if ({name}_{wanted.name}({', '.join(arguments)}, out)) failed = 1;",
                   f'        check("{wanted.name}", {len(expected)}, out, expected);', "    }"]
     return "\n".join([*lines, "    return failed;", "}", ""])
 
 
-def _example(model: RobotModel, wanted: Wanted, precision: str, more: Inputs, rng: np.random.Generator
+def _example(model: RobotModel, wanted: Wanted, precision: str, more: ModelInputs, rng: np.random.Generator
              ) -> tuple[dict[str, np.ndarray], tuple[np.ndarray, ...]]:
     """Random arguments by name, and the arrays of the result."""
     state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)

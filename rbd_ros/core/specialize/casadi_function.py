@@ -64,11 +64,10 @@ def casadi_function(model: RobotModel, function: str, *, friction: Friction | No
         raise not_a_model(model)
     wanted = wanted_of(model, function)
     _check(model, wanted, friction)
-    more, variables = model_inputs(model, inertias, payload)
+    more = model_inputs(model, inertias, payload)
     ca = _casadi()
-    program = recorded(model, wanted.label, wanted.function, _BOTH, variables)
-    sizes = dict(zip(wanted.arguments, wanted.sizes(model)[0], strict=True)) | more
-    inputs = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    program = recorded(model, wanted.label, wanted.function, _BOTH, more.variables)
+    inputs = {name: ca.SX.sym(name, size) for name, size in wanted.inputs(model, more).items()}
     law = None if friction is None else _Law(ca, model, wanted, friction, inputs)
     numbers = _numbers(ca, program, [x for name in inputs for x in ca.vertsplit(
         law.unloaded if law is not None and name == "tau" else inputs[name])])

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import RbdError, shown, unknown_name
 from ..model.robot_model import RobotModel
-from .c_source import Inputs, c_source, wanted_of
+from .c_source import c_source, wanted_of
 from .cuda_source import BLOCK, OPTIONS
+from .model_inputs import model_inputs
 
 DEVICES = (2, 13)    # of DLPack: CUDA, CUDA managed
 DTYPES = {"double": "float64", "float": "float32"}
@@ -41,8 +42,7 @@ class CudaBatch:
             raise RbdError(f"cuda_batch: axis of the states is {shown(axis)}, expected 0, (N, n), or -1, (n, N)")
         wanted = wanted_of(model, function)
         self.function, self.axis, self.precision = wanted.label, axis, precision
-        more = Inputs.of(model, inertias, payload, gravity)
-        self._sizes = dict(zip(wanted.arguments, wanted.sizes(model)[0], strict=True)) | more.sizes
+        self._sizes = wanted.inputs(model, model_inputs(model, inertias, payload, gravity))
         self._shapes, self._result = wanted.function.shapes(model), wanted.function.result
         self._running: list[tuple[Any, Any]] = []
         self._cupy = _cupy()
