@@ -39,3 +39,10 @@ def test_a_program_of_control_does_not_wait_for_identification():
     said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, text=True,
                           stdout=subprocess.PIPE).stdout.splitlines()
     assert said == ["[]", "rbd_ros.core.identification.fit True"]
+
+
+@pytest.mark.parametrize(("name", "package"), [("casadi_function", "casadi"), ("cuda_batch", "cupy")])
+def test_an_optional_package_waits_for_the_call(name, package):
+    code = f"import sys, rbd_ros as rbd; rbd.{name}; print({package!r} in sys.modules)"
+    said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, text=True, stdout=subprocess.PIPE)
+    assert said.stdout == "False\n"

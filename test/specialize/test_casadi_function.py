@@ -1,9 +1,7 @@
 """Functions of CasADi: their values and derivatives against the library's, and against Pinocchio and adam."""
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -377,13 +375,6 @@ def test_without_casadi(monkeypatch):
     monkeypatch.setitem(sys.modules, "casadi", None)
     with pytest.raises(rbd.RbdError, match=r"needs the package casadi \(`pip install casadi`\)"):
         rbd.casadi_function(rbd.sample("two_link"), "inverse_dynamics")
-
-
-def test_the_library_does_not_import_casadi():
-    code = "import rbd_ros as rbd, sys; rbd.casadi_function; print('casadi' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], cwd=Path(rbd.__file__).parents[1], check=True, text=True,
-                            stdout=subprocess.PIPE)
-    assert result.stdout.strip() == "False"
 
 
 def test_names_that_casadi_does_not_take():
