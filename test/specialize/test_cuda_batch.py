@@ -8,12 +8,12 @@ import sys
 
 import numpy as np
 import pytest
-from support.cuda import COMPILER, UNWRITTEN, Cupy, CupyArray, DeviceArray, on_device
+from support.cuda import COMPILER, Cupy, CupyArray, DeviceArray, on_device
 from support.robots import chain
 
-from rbd_ros.core.specialize.model_inputs import model_inputs
 import rbd_ros as rbd
 from rbd_ros.core.specialize.cuda_source import OPTIONS
+from rbd_ros.core.specialize.model_inputs import model_inputs
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 MODEL = chain("revolute", "prismatic", "revolute")
@@ -45,20 +45,25 @@ def library_result(name, x):
     return result if isinstance(result, tuple) else (result,)
 
 
+def check_results(result, name, x, axis, to_numpy):
+    """The arrays of the result, which have shapes and numbers of the library's."""
+    parts = result if isinstance(result, tuple) else (result,)
+    for part, expected in zip(parts, library_result(name, x), strict=True):
+        found = to_numpy(part) if axis == 0 else np.moveaxis(to_numpy(part), -1, 0)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max())
+    return parts
+
+
 @pytest.mark.parametrize("axis", [0, -1])
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_are_the_librarys(name, axis, cupy):
     function = rbd.cuda_batch(MODEL, name, axis=axis)
     x = states(RESULTS[name])
     result = function(*(on_device(each if axis == 0 else each.T.copy()) for each in x))
-    expected = library_result(name, x)
-    parts = result if isinstance(result, tuple) else (result,)
     assert isinstance(result, KINDS.get(name, DeviceArray))
-    for part, wanted in zip(parts, expected, strict=True):
+    for part in check_results(result, name, x, axis, np.asarray):
         assert part.flags.c_contiguous and isinstance(part, DeviceArray) and part.library.name == "torch"
-        found = np.asarray(part) if axis == 0 else np.moveaxis(np.asarray(part), -1, 0)
-        assert found.shape == wanted.shape
-        np.testing.assert_allclose(found, wanted, rtol=0.0, atol=1e-12 * np.abs(wanted).max())
     assert cupy.log == [(f"robot_{name.replace(':', '_')}" + "_body" * ("jacobian" in name), (2,), (128,), 0)]
     assert cupy.compiled == 1
 
@@ -260,11 +265,4 @@ def test_on_a_device(name, axis):
         pytest.skip("no CUDA device")
     x = states(RESULTS[name], 1000)
     result = rbd.cuda_batch(MODEL, name, axis=axis)(*(cupy.asarray(each if axis == 0 else each.T.copy()) for each in x))
-    for part, wanted in zip(result if isinstance(result, tuple) else (result,), library_result(name, x), strict=True):
-        found = cupy.asnumpy(part)
-        np.testing.assert_allclose(found if axis == 0 else np.moveaxis(found, -1, 0), wanted, rtol=0.0,
-                                   atol=1e-12 * np.abs(wanted).max())
-
-
-def test_the_stand_in_shows_what_is_not_written(cupy):
-    assert (cupy.empty((2, 3), "float64") == UNWRITTEN).all()
+    check_results(result, name, x, axis, cupy.asnumpy)

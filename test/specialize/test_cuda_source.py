@@ -12,6 +12,7 @@ import subprocess
 import numpy as np
 import pytest
 from support.cuda import COMPILER, HEADER, UNWRITTEN, Kernels, compiled, nvrtc
+from support.own_code import states
 from support.robots import build, chain
 from support.trees import TYPES, mimic_tree, random_tree
 
@@ -19,8 +20,8 @@ import rbd_ros as rbd
 from rbd_ros.core.specialize.c_source import ARGUMENTS, MAX_OPERATIONS, c_files, wanted_of
 from rbd_ros.core.specialize.cuda_source import BLOCK, OPTIONS
 from rbd_ros.core.specialize.families import FAMILIES
-
 from rbd_ros.core.specialize.model_inputs import model_inputs
+
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 STATES = 2 * BLOCK + 45
@@ -74,12 +75,6 @@ def run(kernels, model, wanted, state, layout, precision):
     return [(out, np.reshape(part, out.shape)) for (out, _), part in zip(results.values(), expected, strict=True)]
 
 
-def states_of(model, wanted, seed=0):
-    rng = np.random.default_rng(seed)
-    return [np.array([model.random_configuration(rng) for _ in range(STATES)]) if kind == "q"
-            else rng.normal(size=(STATES, model.nv)) for kind in wanted.function.inputs]
-
-
 def check(pairs, bound):
     """Each state relative to its largest number."""
     for out, expected in pairs:
@@ -99,7 +94,7 @@ def test_kernels_are_the_librarys_functions(kind, name, flags, tmp_path):
     model = MODELS[kind][0]()
     wanted = wanted_of(model, name)
     kernels = Kernels(rbd.c_source(model, [name], "robot", target="cuda"), tmp_path, *flags)
-    state = states_of(model, wanted)
+    state = states(model, wanted.function.inputs, STATES)
     bound = 1e-11 if "forward_d" in name or "hybrid" in name else 1e-13    # M(q) is solved with
     for layout in ("(N, n)", "(n, N)", "apart"):
         check(run(kernels, model, wanted, state, layout, "double"), bound)
@@ -121,7 +116,7 @@ def test_kernels_in_single_precision(name, bound, tmp_path):
     wanted = wanted_of(model, name)
     kernels = Kernels(rbd.c_source(model, [name], "robot", "float", target="cuda"), tmp_path)
     for layout in ("(N, n)", "(n, N)", "apart"):
-        check(run(kernels, model, wanted, states_of(model, wanted), layout, "float"), bound)
+        check(run(kernels, model, wanted, states(model, wanted.function.inputs, STATES), layout, "float"), bound)
 
 
 @needs_compiler
@@ -166,7 +161,7 @@ def test_a_quaternion_of_another_norm_is_nan(tmp_path):
     model = random_tree(7, ["floating", "revolute", "revolute", "revolute"])
     wanted = wanted_of(model, "forward_dynamics")
     source = rbd.c_source(model, ["forward_dynamics"], "robot", target="cuda")
-    q, v, tau = (x[:4] for x in states_of(model, wanted))
+    q, v, tau = (x[:4] for x in states(model, wanted.function.inputs, STATES))
     first = next(joint.idx_q for joint in model.joints if joint.type == "floating")
     q[1, first + 3:first + 7] *= 2.0
     out = np.full((4, model.nv), UNWRITTEN)
@@ -273,9 +268,3 @@ def test_what_is_refused(functions, options, what):
 def test_long_functions_are_refused():
     with pytest.raises(rbd.RbdError, match=f"operations, more than {MAX_OPERATIONS:,}"):
         rbd.c_source(rbd.sample("biped", root="floating"), ["forward_dynamics_derivatives"], target="cuda")
-
-
-def test_c_is_what_it_was():
-    model = rbd.sample("two_link")
-    assert rbd.c_source(model, target="c") == rbd.c_source(model)
-    assert "__global__" not in rbd.c_source(model)

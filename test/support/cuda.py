@@ -143,8 +143,7 @@ class Cupy(types.ModuleType):
         return _imported(other, CupyArray, types.SimpleNamespace(name="cupy", from_dlpack=self.from_dlpack))
 
     def empty(self, shape, dtype):
-        made = on_device(np.full(shape, UNWRITTEN, dtype), "cupy", self.current, kind_of=CupyArray)
-        return made
+        return on_device(np.full(shape, UNWRITTEN, dtype), "cupy", self.current, kind_of=CupyArray)
 
 
 # NVRTC
