@@ -16,9 +16,11 @@ from ...core.identification.written.node_files import controller_text
 from ...core.model.joints import is_endless
 from ...core.model.robot_model import RobotModel
 from ...core.motion.velocity_limits import velocity_limits
-from ...core.specialize.c_source import c_files, identifier
+from ...core.specialize.c_source import c_files, escaped, identifier
 from ...core.specialize.model_inputs import lumped
+from ...runtime.parameters import Table
 from ...runtime.robot import check_model
+from .parameters import parameters_of, parameters_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 FUNCTIONS = ("inverse_dynamics", "gravity_effort", "mass_matrix")
@@ -38,13 +40,14 @@ def package_files(model: RobotModel, name: str = "", package: str = "") -> dict[
     if not re.fullmatch(r"[a-z][a-z0-9_]*", package):
         raise RbdError(f"--package: expected a name of lower case letters, digits and underscores, got '{package}'")
     model = lumped(model)
-    bare, moving = model.with_(armature=0.0), moving_links(model)
-    marks = _marks(model, arm, package)
+    bare, table = model.with_(armature=0.0), parameters_of(model)
+    marks = _marks(model, arm, package, table)
     files = {target(path, arm): filled(path.read_text(encoding="utf-8"), marks, path.name)
              for path in sorted(TEMPLATES.rglob("*.in"))}
-    code = c_files(bare, FUNCTIONS, arm, inertias=moving, gravity=True)
+    code = c_files(bare, FUNCTIONS, arm, inertias=[joint.child for joint in model.joints], gravity=True)
     files |= {f"arm/{file}": code[file] for file in (f"{arm}.c", f"{arm}.h")}
-    return files | {f"config/{arm}_dynamics.yaml": controller_text(model, joint_friction(model))}
+    return files | {"src/parameters.yaml": parameters_text(table, package),
+                    f"config/{arm}_dynamics.yaml": controller_text(model, joint_friction(model))}
 
 
 def target(path: Path, arm: str) -> str:
@@ -62,40 +65,37 @@ def filled(text: str, marks: Mapping[str, str], what: str) -> str:
     return MARK.sub(value, text)
 
 
-def moving_links(model: RobotModel) -> list[str]:
-    """The link behind each joint, in the order of joints."""
-    return [joint.child for joint in model.joints]
-
-
-def _marks(model: RobotModel, arm: str, package: str) -> dict[str, str]:
-    nodes = [node_of(model, link)[0] for link in moving_links(model)]
+def _marks(model: RobotModel, arm: str, package: str, table: Table) -> dict[str, str]:
+    moving = [joint.child for joint in model.joints]    # the link behind each joint
+    nodes, poses = zip(*(node_of(model, link) for link in moving), strict=True)
     links = []
     for body in model.body_names:
         node, T = node_of(model, body)
         joint = nodes.index(node) if node in nodes else -1
-        if joint >= 0:    # in the frame of the link behind the joint
-            T = np.linalg.inv(node_of(model, moving_links(model)[joint])[1]) @ T
+        if joint >= 0:
+            T = np.linalg.inv(poses[joint]) @ T
         T = np.where(np.abs(T - np.round(T)) < 1e-15, np.round(T) + 0.0, T)
-        links.append(f'  {{"{_escaped(body)}", {joint}, {{{_numbers(T[:3, :3].ravel())}}}, {{{_numbers(T[:3, 3])}}}}}')
-    inertias = model.inertial_parameters.reshape(-1, 10)[[model.body_index(link) for link in moving_links(model)]]
-    joints = [_escaped(name) for name in model.joint_names]
+        links.append(f'  {{"{escaped(body)}", {joint}, {{{_numbers(T[:3, :3].ravel())}}}, {{{_numbers(T[:3, 3])}}}}}')
+    inertias = model.inertial_parameters.reshape(-1, 10)[[model.body_index(link) for link in moving]]
+    joints = [escaped(name) for name in model.joint_names]
     return {
-        "ARM": arm, "ARM_UPPER": arm.upper(), "PACKAGE": package, "ROBOT": _escaped(model.name).replace("*/", ""),
+        "ARM": arm, "ARM_UPPER": arm.upper(), "PACKAGE": package, "ROBOT": escaped(model.name).replace("*/", ""),
         "ROBOT_XML": _xml(model.name),
-        "NV": str(model.nv), "LINK_COUNT": str(len(model.body_names)), "LINKS": ",\n".join(links),
+        "LINK_COUNT": str(len(model.body_names)), "LINKS": ",\n".join(links),
         "ENDLESS": ", ".join("true" if is_endless(joint.type) else "false" for joint in model.joints),
         "VELOCITY_LIMIT": _numbers(velocity_limits(model)), "EFFORT_LIMIT": _numbers(model.effort_limit),
         "INERTIAS": ",\n  ".join(_numbers(row) for row in inertias), "ROTOR_INERTIA": _numbers(model.armature),
         "DAMPING": _numbers(model.damping), "COULOMB": _numbers(model.friction),
         "GRAVITY": _numbers(model.description.gravity),
-        "JOINT_NAMES": ", ".join(f'"{name}"' for name in joints), "LAST_LINK": _escaped(moving_links(model)[-1]),
-        "XACRO_JOINTS": "\n".join(map(_xacro_joint, model.joint_names)),
+        "JOINT_NAMES": ", ".join(f'"{name}"' for name in joints),
+        "JOINTS_XML": "\n".join(map(_joint_xml, model.joint_names)),
         "COMMAND_JOINTS": ", ".join(f'"torque/{name}"' for name in joints),
+        "PARAMETERS": "\n".join(f'  visit("{row.name}", p.{row.name});' for row in table),
         "JOINT_LIST": ", ".join(f"`{name}`" for name in joints),
     }
 
 
-def _xacro_joint(name: str) -> str:
+def _joint_xml(name: str) -> str:
     return (f'      <joint name="{_xml(name)}">\n        <command_interface name="effort"/>\n'
             '        <state_interface name="position"><param name="initial_value">0.0</param></state_interface>\n'
             '        <state_interface name="velocity"><param name="initial_value">0.0</param></state_interface>\n'
@@ -104,10 +104,6 @@ def _xacro_joint(name: str) -> str:
 
 def _xml(text: str) -> str:
     return escape(text, {'"': "&quot;"})
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 
 def _numbers(values: Any) -> str:

@@ -121,9 +121,10 @@ public:
   Parameter(const std::string & name, const Value & given) : name_(name), value(given) {}
   Parameter(const std::string & name, const char * given) : name_(name), value(std::string(given)) {}
   const std::string & get_name() const {return name_;}
+  template <class T>
+  T get_value() const {return std::get<T>(value);}
   double as_double() const {return std::get<double>(value);}
   std::string as_string() const {return std::get<std::string>(value);}
-  std::vector<std::string> as_string_array() const {return std::get<std::vector<std::string>>(value);}
   std::vector<double> as_double_array() const {return std::get<std::vector<double>>(value);}
 
 private:
