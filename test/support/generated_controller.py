@@ -158,16 +158,15 @@ class ParamListener
 {{
 public:
   explicit ParamListener(std::shared_ptr<rclcpp_lifecycle::LifecycleNode> node) : node_(node) {{}}
-  bool is_old(const Params &) const {{return changed;}}
+  bool is_old(const Params &) const {{return node_->changed;}}
   Params get_params()
   {{
-    changed = false;
+    node_->changed = false;
     const auto & all = node_->parameters;
     Params params;
     {chr(10).join(reads)}
     return params;
   }}
-  bool changed = false;
 private:
   std::shared_ptr<rclcpp_lifecycle::LifecycleNode> node_;
 }};

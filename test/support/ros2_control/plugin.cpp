@@ -368,6 +368,19 @@ TEST_F(Plugin, ParametersThatDoNotFitAreRefusedWithTheReason)
   EXPECT_TRUE(node.set_parameter({"payload.inertia", std::vector<double>{0.1, 0.1, 0.2, 0.0, 0.0, 0.0}}) == "");
 }
 
+TEST_F(Plugin, AParameterThatIsSetTakesEffect)
+{
+  plant.q[1] = 0.5;
+  begin(false);
+  cycles(300);
+  EXPECT_TRUE(controller.get_node()->set_parameter({"effort_limits.maximum", std::vector<double>{0.5}}) == "");
+  cycles(1);
+  EXPECT_TRUE(std::abs(written()[1]) > 0.5);    // until the timer
+  said("mode");
+  cycles(1);
+  EXPECT_TRUE(std::abs(written()[1]) <= 0.5);
+}
+
 TEST_F(Plugin, ALoopThatIsSlowerThanItsTimeoutIsRefused)
 {
   controller_interface::ControllerInterfaceParams params;

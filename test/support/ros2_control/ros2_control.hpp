@@ -256,6 +256,7 @@ class LifecycleNode
 public:
   std::string name;
   std::map<std::string, rclcpp::Parameter> parameters;
+  bool changed = false;    // whether parameters were set since they were read
   std::function<const State & ()> on_activate, on_deactivate;
   std::map<std::string, std::vector<std::shared_ptr<void>>> topics;
   std::vector<rclcpp::TimerBase::SharedPtr> timers;
@@ -315,6 +316,7 @@ public:
     const auto result = on_parameters({parameter});
     if (result.successful) {
       parameters[parameter.get_name()] = parameter;
+      changed = true;
     }
     return result.reason;
   }
