@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from support.generated_controller import HAS_COMPILER, STAND_INS, STRICT, run, stand_ins, write_package
+from support.generated_controller import HAS_COMPILER, STAND_INS, STRICT, includes, run, write_package
 from support.trees import random_tree
 
 import rbd_ros as rbd
@@ -48,15 +48,13 @@ def folder(tmp_path_factory, model):
     if not HAS_COMPILER:
         pytest.skip("no C++ compiler: g++, gcc")
     folder = tmp_path_factory.mktemp("package")
-    files = write_package(folder, model)
-    stand_ins(folder / "headers", PACKAGE, yaml.safe_load(files["src/parameters.yaml"]))
+    write_package(folder, model)
     return folder
 
 
 def compiled(folder, name, *sources, optimize="-O0"):
-    places = [word for place in (folder / "arm", folder / "src", folder / "test", folder / "headers", STAND_INS)
-              for word in ("-I", place)]
-    run("g++", *STRICT, optimize, f"-DPACKAGE={PACKAGE}", *places, *sources, folder / "arm.o", "-o", folder / name)
+    run("g++", *STRICT, optimize, f"-DPACKAGE={PACKAGE}", *includes(folder), *sources, folder / "arm.o", "-o",
+        folder / name)
     return folder / name
 
 
@@ -91,8 +89,7 @@ def test_the_solver(folder, model):
     """Against the functions of the library, with a load on a link."""
     library_path = folder / "solver.so"
     run("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O0", "-fPIC", "-shared", f"-DPACKAGE={PACKAGE}",
-        "-isystem", EIGEN, "-I", folder / "arm", "-I", folder / "src", "-I", folder / "headers", "-I", STAND_INS,
-        STAND_INS / "solver.cpp", folder / "arm.o", "-o", library_path)
+        "-isystem", EIGEN, *includes(folder), STAND_INS / "solver.cpp", folder / "arm.o", "-o", library_path)
     library = ctypes.CDLL(str(library_path))
 
     def pointer(x):

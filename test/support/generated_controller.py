@@ -8,17 +8,15 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import yaml
 
+from rbd_ros.cli.files.written import write_files
 from rbd_ros.cli.ros2_control.package import package_files
 
 STAND_INS = Path(__file__).parent / "ros2_control"
-LAWS = ("none", "gravity", "full", "computed_torque")
 MODES = ("inactive", "waiting", "ramp_in", "running", "stale", "stopped")
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wpedantic"]
 HAS_COMPILER = shutil.which("g++") is not None and shutil.which("gcc") is not None
-SCALARS = {"velocity_cutoff": 30.0, "state_timeout": 0.05, "state_rate": 0.0, "feedback.min_rate": 0.25,
-           "reference_timeout": 0.2, "ramp_in": 0.5, "safe_output.damping": 5.0, "safe_output.hold_position": 0.1,
-           "safe_output.hold": 0.5, "safe_output.fallback_ramp": 1.0}
 
 
 def run(*command):
@@ -26,23 +24,27 @@ def run(*command):
 
 
 def write_package(folder, model, **options):
-    """Write the package, compile its C, and return the texts."""
+    """Write the package and the headers around it (`stand_ins`), and compile its C."""
     files = package_files(model, **options)
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(folder, files)
+    (package, parameters), = yaml.safe_load(files["src/parameters.yaml"]).items()
+    stand_ins(folder / "headers", package, parameters)
     arm = next(name for name in files if name.startswith("arm/") and name.endswith(".c"))
     run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-c", folder / arm, "-o", folder / "arm.o")
-    return files
+
+
+def includes(folder):
+    return [word for place in (folder / "arm", folder / "src", folder / "test", folder / "headers", STAND_INS)
+            for word in ("-I", place)]
 
 
 class Logic:
     """The logic of one package: as `rbd.TorqueController`, whose parameters it takes."""
 
     def __init__(self, folder, model, package):
-        run("g++", *STRICT, "-O1", "-fPIC", "-shared", f"-DPACKAGE={package}", "-I", folder / "arm", "-I",
-            folder / "src", STAND_INS / "shim.cpp", folder / "arm.o", "-o", folder / "logic.so")
+        run("g++", *STRICT, "-O1", "-fPIC", "-shared", f"-DPACKAGE={package}", *includes(folder), "-include",
+            folder / "headers" / package / f"{package}_parameters.hpp", STAND_INS / "shim.cpp", folder / "arm.o",
+            "-o", folder / "logic.so")
         self.model, self.library = model, ctypes.CDLL(str(folder / "logic.so"))
         counts = re.search(r"struct Counts\n\{(.*?)\n\};", (folder / "src" / "torque_controller.hpp").read_text(),
                            flags=re.DOTALL)
@@ -54,32 +56,26 @@ class Logic:
         return getattr(self.library, name)(*(
             ctypes.c_double(x) if isinstance(x, float) else x.ctypes.data_as(ctypes.c_void_p) for x in values))
 
-    def numbers(self, values):
-        """Parameters as the shim reads them; `values` as `TorqueController.parameters`."""
-        model, n = self.model, self.model.nv
-
-        def rows(name):
-            return np.ones(n) * np.asarray(values[name], dtype=float)
-
-        compensates = values["robot_compensates"]
-        limit = np.minimum(model.effort_limit, rows("effort_limits.maximum"))
-        use = float(values["friction.damping"]), float(values["friction.coulomb"])
-        body = values["payload.body"] or model.body_names[-1]
-        return np.concatenate([
-            [LAWS.index(values["feedforward"]), *(term in compensates for term in ("gravity", "coriolis", "friction"))],
-            [values[name] for name in SCALARS], rows("gains.kp"), rows("gains.kd"), limit, rows("effort_limits.rate"),
-            rows("safe_output.fallback"), rows("tracking_tolerance"), rows("plausible_velocity"),
-            [values["friction.smoothing"]], use[0] * model.damping, use[1] * model.friction,
-            use[1] * rows("friction.asymmetry"), use[0] * rows("friction.viscous_asymmetry"),
-            use[1] * rows("friction.load"), [model.body_index(body), values["payload.mass"]],
-            np.ravel(values["payload.com"]), np.ravel(values["payload.inertia"])]).astype(float)
+    def set(self, values):
+        """Take the parameters that both have; `values` as `TorqueController.parameters`."""
+        self.library.set_defaults()
+        for name, value in values.items():
+            items = value if isinstance(value, tuple) else (value,)
+            if items and isinstance(items[0], str):
+                texts = (ctypes.c_char_p * len(items))(*(item.encode() for item in items))
+                self.library.set_texts(name.encode(), texts, len(items))
+            elif items:
+                numbers = (ctypes.c_double * len(items))(*items)
+                self.library.set_numbers(name.encode(), numbers, len(items))
 
     def configure(self, values):
         self.call("reset", 0.0)    # an emergency stop stays latched
-        self.call("configure", self.numbers(values))
+        self.set(values)
+        self.library.configure()
 
     def use(self, values):
-        self.call("use", self.numbers(values))
+        self.set(values)
+        self.library.use()
 
     def update(self, now, q, v):
         """(effort, mode)"""
@@ -145,7 +141,7 @@ def parameter_header(package, tree):
                 lines += [f"struct {{{' '.join(members(entry, (*path, name)))}}} {name};"]
         return lines
 
-    body = "\n  ".join(members(tree[package], ()))
+    body = "\n  ".join(members(tree, ()))
     return f"""#pragma once
 #include "ros2_control.hpp"
 namespace {package}

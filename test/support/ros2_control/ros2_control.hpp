@@ -427,7 +427,7 @@ struct InterfaceConfiguration
 
 struct ControllerInterfaceParams
 {
-  std::string controller_name, robot_description, node_namespace;
+  std::string controller_name;
   unsigned int update_rate = 0, controller_manager_update_rate = 0;
   rclcpp::NodeOptions node_options;
 };

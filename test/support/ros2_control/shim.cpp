@@ -1,6 +1,9 @@
-// The generated controller without ROS, for ctypes. PACKAGE: its namespace.
-#include <cstddef>
+// The generated controller without ROS, for ctypes. PACKAGE: its namespace; its header of parameters is included before.
+#include <string>
+#include <type_traits>
+#include <vector>
 
+#include "settings.hpp"
 #include "torque_controller.hpp"
 
 using namespace PACKAGE;
@@ -8,55 +11,25 @@ using namespace PACKAGE;
 namespace
 {
 TorqueController controller;
+Params params;
 
-struct Reader    // of numbers in the order in which support/generated_controller.py writes them
+template <class Visit>
+void set(const char * name, Visit && visit)
 {
-  const double * at;
-  double number() {return *at++;}
-  Vector vector()
-  {
-    Vector x;
-    for (double & each : x) {
-      each = number();
-    }
-    return x;
-  }
-};
+  for_each_parameter(params, [&](const std::string & each, auto & field) {
+      if (each == name) {
+        visit(field);
+      }
+    });
+}
 
-Vector vector(const double * x) {return Reader{x}.vector();}
+Settings settings() {return SettingsReader<Params>(params).settings();}
 
-Settings settings(const double * numbers)
+Vector vector(const double * x)
 {
-  Reader r{numbers};
-  Settings s;
-  s.feedforward = static_cast<Feedforward>(static_cast<int>(r.number()));
-  s.robot_gravity = r.number() > 0.0;
-  s.robot_coriolis = r.number() > 0.0;
-  s.robot_friction = r.number() > 0.0;
-  for (double * each : {&s.velocity_cutoff, &s.state_timeout, &s.state_rate, &s.min_rate, &s.reference_timeout,
-      &s.ramp_in, &s.safe_damping, &s.hold_position, &s.hold, &s.fallback_ramp})
-  {
-    *each = r.number();
-  }
-  for (Vector * each : {&s.kp, &s.kd, &s.effort_limit, &s.rate_limit, &s.fallback, &s.tracking_tolerance,
-      &s.plausible_velocity})
-  {
-    *each = r.vector();
-  }
-  const double smoothing = r.number();
-  const Vector rows[] = {r.vector(), r.vector(), r.vector(), r.vector(), r.vector()};
-  for (std::size_t i = 0; i < N; ++i) {
-    s.friction[i] = {rows[0][i], rows[1][i], smoothing, rows[2][i], rows[3][i], rows[4][i]};
-  }
-  const Link & link = LINKS[static_cast<std::size_t>(r.number())];
-  const double mass = r.number();
-  const std::array<double, 3> c{r.number(), r.number(), r.number()};
-  std::array<double, 6> about;
-  for (double & each : about) {
-    each = r.number();
-  }
-  s.arm.add(link, inertial(mass, c, about));
-  return s;
+  Vector copy;
+  std::copy(x, x + N, copy.begin());
+  return copy;
 }
 
 int answer(const Vector & effort, double * out)
@@ -67,8 +40,29 @@ int answer(const Vector & effort, double * out)
 }  // namespace
 
 extern "C" {
-void configure(const double * numbers) {controller.configure(settings(numbers));}
-void use(const double * numbers) {controller.use(settings(numbers));}
+void set_defaults() {params = Params{};}
+void set_numbers(const char * name, const double * numbers, int count)
+{
+  set(name, [&](auto & field) {
+      if constexpr (std::is_arithmetic_v<std::decay_t<decltype(field)>>) {
+        field = *numbers;
+      } else if constexpr (std::is_same_v<decltype(field), std::vector<double> &>) {
+        field.assign(numbers, numbers + count);
+      }
+    });
+}
+void set_texts(const char * name, const char * const * texts, int count)
+{
+  set(name, [&](auto & field) {
+      if constexpr (std::is_same_v<decltype(field), std::string &>) {
+        field = *texts;
+      } else if constexpr (std::is_same_v<decltype(field), std::vector<std::string> &>) {
+        field.assign(texts, texts + count);
+      }
+    });
+}
+void configure() {controller.configure(settings());}
+void use() {controller.use(settings());}
 void activate(double now) {controller.activate(now);}
 void stop() {controller.stop();}
 void reset(double now) {controller.reset(now);}
