@@ -126,6 +126,7 @@ def test_slopes_by_parameters_are_those_of_values(name, fields):
 def test_the_breakaway_follows_the_coulomb_level_unless_it_is_an_input():
     model = rbd.sample("iiwa")
     state = np.random.default_rng(0).normal(size=(3, 7))
+    state[1] *= 0.05    # speeds at which the breakaway counts
     level = np.full(7, 2.0)
     for law, fields, expected in (
             (rbd.Friction(coulomb=1.0), ["coulomb"], rbd.Friction(coulomb=2.0)),
