@@ -12,24 +12,27 @@ import sys
 
 import numpy as np
 from lerobot.robots.openarm_follower import OpenArmFollower, OpenArmFollowerConfig
-from mit_tracking import controller_for, numbers, track
-
-import rbd_ros as rbd
+from mit_tracking import compare
 
 FARTHEST = 180.0    # degrees; of positions in an action, which the torque shifts
 
 
 class Motors:
-    def __init__(self, interface: str, kinds: list[str], controller: rbd.TorqueController) -> None:
+    def __init__(self, interface: str, kinds: list[str], kp: np.ndarray, kd: np.ndarray) -> None:
         names = [f"joint_{1 + i}" for i in range(len(kinds))]
-        self._kp, self._kd = (np.array(controller.parameters[name]) for name in ("gains.kp", "gains.kd"))
-        self._names, self._gains = names, [dict(zip(names, gains.tolist(), strict=True))
-                                           for gains in (self._kp, self._kd)]
+        self._names, self._kp, self._kd = names, kp, kd
+        self._gains = [dict(zip(names, gains.tolist(), strict=True)) for gains in (kp, kd)]
         self._robot = OpenArmFollower(OpenArmFollowerConfig(
             port=interface, use_can_fd=False, joint_limits=dict.fromkeys(names, (-FARTHEST, FARTHEST)),
             motor_config={name: (1 + i, 0x11 + i, f"dm{kind}") for i, (name, kind) in enumerate(zip(
                 names, kinds, strict=True))}))
+
+    def __enter__(self) -> "Motors":
         self._robot.connect(calibrate=False)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._robot.disconnect()
 
     def states(self) -> tuple[np.ndarray, ...]:
         seen = self._robot.get_observation()
@@ -43,20 +46,9 @@ class Motors:
                                 *self._gains)
         return self.states()
 
-    def close(self) -> None:
-        self._robot.disconnect()
-
 
 def main(arguments: list[str], **time) -> int:
-    if len(arguments) != 6:
-        raise SystemExit(__doc__)
-    urdf, interface = arguments[:2]
-    kinds, (kp, kd, reach) = arguments[2].split(","), map(numbers, arguments[3:])
-    controller = controller_for(urdf, kinds, kp, kd)
-    motors = Motors(interface, kinds, controller)
-    alone, helped = track(motors, controller, reach, **time)
-    motors.close()
-    return 0 if helped < alone else 1
+    return compare(Motors, __doc__, arguments, **time)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,12 @@
 
 Needs package motorbridge. The motors are those of the joints in the order of the URDF, with the identifiers 1, 2, … for
 commands and 0x11, 0x12, … for answers, and the joints' directions and zeros (otherwise `rbd identify --zeros`, and
-the signs in `exchange`). Parameters of node feedforward in arm.yaml, beside the URDF, count if there are any: give
-gains.kp and gains.kd, or the arm is held by gravity compensation alone. The arm goes by these angles (rad) and back.
-Ctrl-C lets go at any time: after the last line the motors are off, so have the arm where it can rest.
+the signs in `send` and `heard`). Parameters of node feedforward in arm.yaml, beside the URDF, count if there are any:
+give gains.kp and gains.kd, or the arm is held by gravity compensation alone. The arm goes by these angles (rad) and
+back. Ctrl-C lets go at any time: after the last line the motors are off, so have the arm where it can rest.
+
+Feedback and limits are here all those of the controller: the motors get torques alone. motorbridge_arm.py, on
+SocketCAN, is for the motors' own gains, which hold the arm also between two commands.
 
 The motors switch themselves off if no command comes for 0.1 s. `get_state` has no time, and returns the last answer of
 a silent motor for ever: so one motor per cycle is asked for a register, and without an answer there is no state.
@@ -15,9 +18,9 @@ import itertools
 import signal
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+from mit_tracking import RATE, controller_for, numbers
 
 import rbd_ros as rbd
 
@@ -26,33 +29,43 @@ try:
 except ImportError:    # `run` alone, for motors behind another driver: docs/mit_arms.md
     Controller = None
 
-LIMITS = {"4310": 10.0, "4340": 28.0, "4340P": 28.0, "6006": 20.0, "8006": 40.0, "8009": 54.0}    # N m, of the protocol
-RATE = 200.0                      # Hz
 IDENTIFIER, ANSWER = 8, 5         # register; ms
 ENABLED, OFF_AFTER = 1, 100       # status of a motor; ms
 
 
 class Motors:
-    """The motors of all joints on one bus, for torques alone: the gains of MIT mode are 0."""
+    """The motors of all joints on one bus."""
 
     def __init__(self, bus: Controller, models: list[str]) -> None:
         self._bus = bus
-        self._motors = [bus.add_damiao_motor(1 + i, 0x11 + i, model) for i, model in enumerate(models)]
-        self._turn, self._asked = itertools.cycle(self._motors), self._motors[0]
+        self.motors = [bus.add_damiao_motor(1 + i, 0x11 + i, model) for i, model in enumerate(models)]
+        self._turn, self._asked = itertools.cycle(self.motors), self.motors[0]
         bus.enable_all()
-        for motor in self._motors:
+        for motor in self.motors:
             motor.ensure_mode(Mode.MIT)
             motor.set_can_timeout_ms(OFF_AFTER)
 
     def exchange(self, effort: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Send torques (n,), N m; returns positions, velocities and torques (n,), () if a motor is silent or off."""
+        """Send torques (n,), N m, alone: with gains 0. Returns the states."""
+        zero = [0.0] * len(self.motors)
+        return self.send(zero, zero, zero, zero, effort.tolist())
+
+    def send(self, *commands: list[float]) -> tuple[np.ndarray, ...]:
+        """Send positions, velocities, gains kp and kd, and torques, a number per motor; returns the states."""
         try:
-            for motor, torque in zip(self._motors, effort.tolist(), strict=True):
-                motor.send_mit(0.0, 0.0, 0.0, 0.0, torque)
+            for motor, *command in zip(self.motors, *commands, strict=True):
+                motor.send_mit(*command)
+        except CallError:
+            return ()
+        return self.heard()
+
+    def heard(self) -> tuple[np.ndarray, ...]:
+        """Positions, velocities and torques (n,), rad, rad/s, N m; () if a motor is silent or off."""
+        try:
             self._asked.get_register_u32(IDENTIFIER, ANSWER)
             self._asked = next(self._turn)    # a silent motor is asked until it answers
             self._bus.poll_feedback_once()
-            states = [motor.get_state() for motor in self._motors]
+            states = [motor.get_state() for motor in self.motors]
         except CallError:
             return ()
         if any(state is None or state.status_code != ENABLED for state in states):
@@ -93,15 +106,9 @@ def run(motors, controller, reach, clock=time.monotonic, wait=time.sleep) -> boo
 def main() -> int:
     if len(sys.argv) != 5 or Controller is None:
         raise SystemExit(__doc__)
-    urdf, port = sys.argv[1:3]
-    models, reach = sys.argv[3].split(","), np.array([float(x) for x in sys.argv[4].split(",")])
-    file = Path(urdf).with_suffix(".yaml")
-    controller = rbd.TorqueController(urdf, file=file if file.is_file() else None)
-    asked = np.broadcast_to(controller.parameters["effort_limits.maximum"], len(models))
-    most = np.array([LIMITS[model] for model in models])    # of the motors' protocol
-    controller.set(effort_limits={"maximum": np.where(asked > 0.0, np.minimum(asked, most), most).tolist()})
+    urdf, port, kinds = *sys.argv[1:3], sys.argv[3].split(",")
     with Controller.from_dm_serial(port) as bus:
-        return 0 if run(Motors(bus, models), controller, reach) else 1
+        return 0 if run(Motors(bus, kinds), controller_for(urdf, kinds), numbers(sys.argv[4])) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""What the examples of arms in MIT mode share: a motion by the motors' gains alone, then with the torque of a model.
+"""What the examples of arms in MIT mode share: the controller of an arm, and a comparison of two motions of it.
+
+`compare` moves an arm by its motors' gains alone, then with the torque of a model.
 
 A motor in MIT mode applies kp (q_d - q) + kd (v_d - v) + torque in a loop of its own, at 1 kHz or more. With gains that
 are soft enough for contact an arm sags by its weight; a torque from a model carries it, and the gains do the rest.
@@ -12,8 +14,9 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,11 +31,12 @@ def numbers(text: str) -> np.ndarray:
     return np.array([float(x) for x in text.split(",")])
 
 
-def controller_for(urdf: str, kinds: list[str], kp: np.ndarray, kd: np.ndarray) -> rbd.TorqueController:
-    """With the parameters of node feedforward in the .yaml beside the URDF, if there are any, and these gains."""
+def controller_for(urdf: str, kinds: list[str], **parameters: Any) -> rbd.TorqueController:
+    """With these parameters of node feedforward, others of the .yaml beside the URDF, if there is one, and the motors'
+    effort limits.
+    """
     file = Path(urdf).with_suffix(".yaml")
-    controller = rbd.TorqueController(urdf, file=file if file.is_file() else None,
-                                      gains={"kp": kp.tolist(), "kd": kd.tolist()})
+    controller = rbd.TorqueController(urdf, file=file if file.is_file() else None, **parameters)
     most = np.array([LIMITS[kind] for kind in kinds])
     asked = np.broadcast_to(controller.parameters["effort_limits.maximum"], len(kinds))
     controller.set(effort_limits={"maximum": np.where(asked > 0.0, np.minimum(asked, most), most).tolist()})
@@ -108,3 +112,18 @@ def track(motors: Motors, controller: rbd.TorqueController, reach: np.ndarray,
             finishing, moving = True, False
     print(f"with the torque of the model: {1e3 * helped:.1f} mrad", flush=True)
     return alone, helped
+
+
+def compare(motors_on: Callable[[str, list[str], np.ndarray, np.ndarray], AbstractContextManager[Motors]],
+            usage: str | None, arguments: list[str], **time: Any) -> int:
+    """The program of an example. motors_on: motors of an interface, of these kinds, with gains kp and kd (n,), off at
+    the end of the context.
+    """
+    if len(arguments) != 6:
+        raise SystemExit(usage)
+    urdf, interface = arguments[:2]
+    kinds, (kp, kd, reach) = arguments[2].split(","), map(numbers, arguments[3:])
+    controller = controller_for(urdf, kinds, gains={"kp": kp.tolist(), "kd": kd.tolist()})
+    with motors_on(interface, kinds, kp, kd) as motors:
+        alone, helped = track(motors, controller, reach, **time)
+    return 0 if helped < alone else 1

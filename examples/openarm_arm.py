@@ -14,23 +14,28 @@ import sys
 
 import numpy as np
 import openarm_can
-from mit_tracking import controller_for, numbers, track
-
-import rbd_ros as rbd
+from mit_tracking import compare
 
 WAIT = 2000    # µs, for the first answer
 
 
 class Motors:
-    def __init__(self, interface: str, kinds: list[str], controller: rbd.TorqueController) -> None:
+    def __init__(self, interface: str, kinds: list[str], kp: np.ndarray, kd: np.ndarray) -> None:
         ids = range(1, len(kinds) + 1)
-        self._kp, self._kd = controller.parameters["gains.kp"], controller.parameters["gains.kd"]
+        self._gains = kp.tolist(), kd.tolist()
         self._bus = openarm_can.OpenArm(interface, False)
         self._bus.init_arm_motors([getattr(openarm_can.MotorType, f"DM{kind}") for kind in kinds], list(ids),
                                   [0x10 + i for i in ids])
         self._bus.set_callback_mode_all(openarm_can.CallbackMode.STATE)
         self._arm = self._bus.get_arm()
+
+    def __enter__(self) -> "Motors":
         self._bus.enable_all()
+        self._bus.recv_all(WAIT)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bus.disable_all()
         self._bus.recv_all(WAIT)
 
     def states(self) -> tuple[np.ndarray, ...]:
@@ -39,7 +44,7 @@ class Motors:
 
     def exchange(self, q, v, torque) -> tuple[np.ndarray, ...]:
         self._arm.mit_control_all([openarm_can.MITParam(*each) for each in zip(
-            self._kp, self._kd, q.tolist(), v.tolist(), torque.tolist(), strict=True)])
+            *self._gains, q.tolist(), v.tolist(), torque.tolist(), strict=True)])
         return self._heard()
 
     def _heard(self) -> tuple[np.ndarray, ...]:
@@ -47,21 +52,9 @@ class Motors:
         return tuple(np.array([(motor.get_position(), motor.get_velocity(), motor.get_torque())
                                for motor in self._arm.get_motors()]).T)
 
-    def close(self) -> None:
-        self._bus.disable_all()
-        self._bus.recv_all(WAIT)
-
 
 def main(arguments: list[str], **time) -> int:
-    if len(arguments) != 6:
-        raise SystemExit(__doc__)
-    urdf, interface = arguments[:2]
-    kinds, (kp, kd, reach) = arguments[2].split(","), map(numbers, arguments[3:])
-    controller = controller_for(urdf, kinds, kp, kd)
-    motors = Motors(interface, kinds, controller)
-    alone, helped = track(motors, controller, reach, **time)
-    motors.close()
-    return 0 if helped < alone else 1
+    return compare(Motors, __doc__, arguments, **time)
 
 
 if __name__ == "__main__":

@@ -40,12 +40,6 @@ class Result(NamedTuple):
     error: float
 
 
-def numbers(load: rbd.Inertia) -> Array:
-    """The ten inertial parameters."""
-    J = load.about_origin
-    return np.array([load.mass, *load.moment, J[0, 0], J[0, 1], J[1, 1], J[0, 2], J[1, 2], J[2, 2]])
-
-
 def record(model: rbd.RobotModel) -> Recording:
     """The arm with its load, under torques of a model without it that follow sines, with feedback."""
     rng = np.random.default_rng(1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import RbdError, shown, warn
 from ..core.model.robot_model import RobotModel
@@ -84,3 +84,24 @@ def numbers(what: str, values: Any, count: int = 0) -> Array:
         raise Rejected("wrong_size", f"{what} has shape {array.shape}, expected a vector"
                                      f"{f' of {count} numbers' if count else ''}")
     return array
+
+
+def checked_time(t: Any) -> float:
+    """A time, s; raises `Rejected`."""
+    try:
+        time = float(t)
+    except (TypeError, ValueError, OverflowError):
+        time = np.nan
+    if not abs(time) <= LATEST:
+        raise Rejected("non_finite", f"time t is {shown(t)}, expected a number of seconds")
+    return time
+
+
+def stamp(time: float) -> int:
+    """The stamp of a time (s), ns; never 0, which is no stamp."""
+    return round(time * 1e9) or 1
+
+
+def joint_state(q: ArrayLike, v: ArrayLike | None, tau: ArrayLike | None) -> list[Any]:
+    """Position, velocity and effort, () if unknown; raises `Rejected`."""
+    return [numbers("q", q), *(() if x is None else numbers(name, x) for name, x in (("v", v), ("tau", tau)))]

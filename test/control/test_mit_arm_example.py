@@ -23,6 +23,7 @@ import rbd_ros as rbd
 pytest.importorskip("motorbridge", reason="package motorbridge is not installed")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import mit_arm
+import mit_tracking
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning"), pytest.mark.closed_loop]
 MODELS = ["4340P", "4310"]
@@ -86,7 +87,7 @@ def adapter():
 
 def go(adapter):
     controller = rbd.TorqueController(arm_urdf(), rotor_inertia=[0.1], gains=GAINS, effort_limits={
-        "maximum": [mit_arm.LIMITS[model] for model in MODELS]})
+        "maximum": [mit_tracking.LIMITS[model] for model in MODELS]})
     with mit_arm.Controller.from_dm_serial(adapter.port) as bus:
         done = mit_arm.run(mit_arm.Motors(bus, MODELS), controller, REACH, adapter.clock, adapter.wait)
     return done, controller

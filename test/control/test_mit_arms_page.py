@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from support.damiao import decoded
 
 import rbd_ros as rbd
 
@@ -36,10 +37,6 @@ def arm():
 def coded(x, most, bits):
     """As drivers of Damiao motors do: clipped, truncated."""
     return int((np.clip(x, -most, most) + most) / (2.0 * most) * (2**bits - 1))
-
-
-def decoded(number, most, bits):
-    return number / (2**bits - 1) * 2.0 * most - most
 
 
 class Bench:

@@ -5,7 +5,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.trees import TYPES, mimic_tree, random_tree
+from support.differentiated import FRICTION, MODELS, text_of
+from support.trees import mimic_tree, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.learning import batch_function as module
@@ -13,21 +14,12 @@ from rbd_ros.core.learning.batch_function import FUNCTIONS, BatchFunction
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 
-FRICTION = rbd.Friction(damping=0.4, coulomb=1.0, breakaway=1.5, smoothing=0.2, asymmetry=0.3, viscous_asymmetry=0.1,
-                        load=0.08)
-MODELS = {"all joints": lambda: random_tree(4, TYPES), "mimic": mimic_tree,
-          "floating": lambda: random_tree(7, ["floating", "spherical", "spherical_exponential", "revolute"])}
 FREE = [name for name in FUNCTIONS if not name.startswith("constrained")]
 WITH_PARAMETERS = [name for name in FREE if FUNCTIONS[name].by_parameters]
 
 
 def made(model, text, friction=None, inertias=(), friction_fields=(), constraints=None):
     return BatchFunction("test", model, text, friction, inertias, friction_fields, constraints)
-
-
-def text_of(model, name):
-    """With every other joint's acceleration prescribed."""
-    return f"{name}:{','.join(model.joint_names[::2])}" if name == "hybrid_dynamics" else name
 
 
 def inputs_of(model, function, lead=(2,), seed=0):
@@ -134,13 +126,18 @@ def test_slopes_by_parameters_are_those_of_values(name, fields):
 def test_the_breakaway_follows_the_coulomb_level_unless_it_is_an_input():
     model = rbd.sample("iiwa")
     state = np.random.default_rng(0).normal(size=(3, 7))
+    state[1] *= 0.05    # speeds at which the breakaway counts
     level = np.full(7, 2.0)
     for law, fields, expected in (
             (rbd.Friction(coulomb=1.0), ["coulomb"], rbd.Friction(coulomb=2.0)),
             (rbd.Friction(coulomb=1.0, breakaway=3.0), ["coulomb"], rbd.Friction(coulomb=2.0, breakaway=3.0)),
+            (rbd.Friction(coulomb=1.0, breakaway=[1.0] + [3.0] * 6), ["coulomb"],
+             rbd.Friction(coulomb=2.0, breakaway=[2.0] + [3.0] * 6)),
             (rbd.Friction(coulomb=1.0), ["breakaway"], rbd.Friction(coulomb=1.0, breakaway=2.0))):
         function = made(model, "inverse_dynamics", law, (), fields)
         check_close(function.value(*state, level), rbd.inverse_dynamics(model, *state, friction=expected), 1e-14)
+        inputs = [*state, np.tile(level, (3, 1))]
+        check_close(function.jacobian(*inputs)[..., -7:], differences(function.value, inputs, 3), 1e-6)
 
 
 @pytest.mark.parametrize("name", ["constrained_forward_dynamics", "constrained_inverse_dynamics"])

@@ -5,21 +5,13 @@ import sys
 
 import numpy as np
 import pytest
-from support.trees import TYPES, mimic_tree, random_tree
+from support.differentiated import FRICTION, MODELS, RUBBED, SIZES, TWICE, states, text_of
 
 import rbd_ros as rbd
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
-
-FRICTION = rbd.Friction(damping=0.4, coulomb=1.0, breakaway=1.5, smoothing=0.3, asymmetry=0.3, viscous_asymmetry=0.1,
-                        load=0.08)
-MODELS = {"all joints": lambda: random_tree(4, TYPES), "mimic": mimic_tree,
-          "floating": lambda: random_tree(7, ["floating", "spherical", "spherical_exponential", "revolute"])}
-SIZES = {"inverse_dynamics": 3, "gravity_effort": 1, "bias_effort": 2, "forward_dynamics": 3, "hybrid_dynamics": 4,
-         "mass_matrix": 1, "forward_kinematics": 1, "kinetic_energy": 2, "potential_energy": 1}
-TWICE = ("inverse_dynamics", "gravity_effort", "bias_effort", "potential_energy")
 
 
 @pytest.fixture(autouse=True)
@@ -31,13 +23,7 @@ def double():
 
 
 def state(model, name, lead=(2,), seed=0):
-    rng = np.random.default_rng(seed)
-    q = np.array([model.random_configuration(rng) for _ in range(int(np.prod(lead)))]).reshape(*lead, model.nq)
-    return [jnp.array(x) for x in (q, *rng.normal(size=(SIZES[name.partition(":")[0]] - 1, *lead, model.nv)))]
-
-
-def text_of(model, name):
-    return f"{name}:{','.join(model.joint_names[::2])}" if name == "hybrid_dynamics" else name
+    return [jnp.array(x) for x in states(model, name, lead, seed)]
 
 
 @pytest.mark.parametrize(("name", "kind"), [*((name, "all joints") for name in SIZES),
@@ -47,7 +33,7 @@ def test_derivatives_are_those_of_differences(name, kind):
     from jax.test_util import check_grads
 
     model = MODELS[kind]()
-    friction = FRICTION if name.endswith("e_dynamics") else None
+    friction = FRICTION if name in RUBBED else None
     function = rbd.jax_function(model, text_of(model, name), friction=friction)
     x = state(model, name, (1,))
     if kind != "floating":

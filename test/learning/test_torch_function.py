@@ -7,44 +7,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.differentiated import FRICTION, MODELS, RUBBED, SIZES, TWICE, states, text_of
 from support.pages import ROOT
-from support.trees import TYPES, mimic_tree, random_tree
+from support.trees import random_tree
 
 import rbd_ros as rbd
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 
-FRICTION = rbd.Friction(damping=0.4, coulomb=1.0, breakaway=1.5, smoothing=0.3, asymmetry=0.3, viscous_asymmetry=0.1,
-                        load=0.08)
-MODELS = {"all joints": lambda: random_tree(4, TYPES), "mimic": mimic_tree,
-          "floating": lambda: random_tree(7, ["floating", "spherical", "spherical_exponential", "revolute"]),
-          **{f"tree {seed}": (lambda seed=seed: random_tree(seed, count=4)) for seed in range(3)}}
-SIZES = {"inverse_dynamics": 3, "gravity_effort": 1, "bias_effort": 2, "forward_dynamics": 3, "hybrid_dynamics": 4,
-         "mass_matrix": 1, "forward_kinematics": 1, "kinetic_energy": 2, "potential_energy": 1}
-TWICE = ("inverse_dynamics", "gravity_effort", "bias_effort", "potential_energy")
+TREES = MODELS | {f"tree {seed}": (lambda seed=seed: random_tree(seed, count=4)) for seed in range(3)}
 
 
 def state(model, name, lead=(2,), seed=0, dtype=None):
-    rng = np.random.default_rng(seed)
-    q = np.array([model.random_configuration(rng) for _ in range(int(np.prod(lead)))]).reshape(*lead, model.nq)
-    rates = rng.normal(size=(SIZES[name.partition(":")[0]] - 1, *lead, model.nv))
-    return [torch.tensor(x, dtype=dtype or torch.float64, requires_grad=True) for x in (q, *rates)]
-
-
-def text_of(model, name):
-    return f"{name}:{','.join(model.joint_names[::2])}" if name == "hybrid_dynamics" else name
+    return [torch.tensor(x, dtype=dtype or torch.float64, requires_grad=True) for x in states(model, name, lead, seed)]
 
 
 def arrays(inputs):
     return [x.detach().numpy() for x in inputs]
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", TREES)
 @pytest.mark.parametrize("name", SIZES)
 def test_gradients_are_those_of_differences(name, kind):
-    model = MODELS[kind]()
-    friction = FRICTION if name.endswith("e_dynamics") else None
+    model = TREES[kind]()
+    friction = FRICTION if name in RUBBED else None
     function = rbd.torch_function(model, text_of(model, name), friction=friction)
     assert torch.autograd.gradcheck(function, state(model, name, (1,)), atol=1e-4, rtol=1e-4)
 

@@ -114,5 +114,7 @@ def test_what_is_not_supported_is_said():
     with pytest.raises(rbd.RbdError, match=r"friction\.damping is 1\.0, but a Simulator has the model's"):
         rbd.Simulator(model, friction=rbd.Friction(1.0, 1.0))
     assert rbd.Simulator(model.with_(damping=1.0), friction=rbd.Friction(1.0, 1.0)).time == 0.0
-    with pytest.raises(rbd.RbdError, match=r"friction\.load must be"):
-        rbd.Simulator(model, friction=rbd.Friction(1.0, 1.0, load=1.0))
+    for wrong, said in ((rbd.Friction(load=1.0), r"friction\.load must be"), (rbd.Friction([1.0] * 3), "got 3"),
+                        (rbd.Friction(coulomb=[1.0] * 3), "got 3"), (3, "expected a Friction")):
+        with pytest.raises(rbd.RbdError, match=said):
+            rbd.Simulator(model, friction=wrong)

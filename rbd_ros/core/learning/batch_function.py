@@ -1,7 +1,7 @@
-"""Functions of batches with their derivatives by the numbers of their inputs, for libraries that differentiate.
+"""Functions of batches with their analytic derivatives by the numbers of their inputs, for torch and JAX.
 
-A function has inputs of sizes K₁, K₂, … and outputs of M numbers together. `value` (…, M), `jacobian` (…, M, K) with
-K = K₁ + K₂ + …, and `hessian` (…, M, K, K) are those of the analytic derivatives.
+A function has inputs of sizes K₁, K₂, …, together K, and outputs of M numbers together: `value` (…, M), `jacobian`
+(…, M, K), `hessian` (…, M, K, K).
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..derivatives.bodies import body_derivatives
 from ..derivatives.constrained import (
     constrained_forward_dynamics_derivatives, constrained_inverse_dynamics_derivatives,
 )
+from ..derivatives.directional.friction_change import NAMES
 from ..derivatives.forward import forward_dynamics_derivatives
 from ..derivatives.hybrid import hybrid_dynamics_derivatives
 from ..derivatives.inverse import inverse_dynamics_derivatives
@@ -38,14 +39,14 @@ from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
+from ..specialize.c_source import OUTPUTS, wanted_of
 from .stored_positions import StoredPositions
 
-PART = 2**17    # numbers of derivatives at a time: memory that the caches hold, and that is not new
-FIELDS = tuple(field.name for field in dataclasses.fields(Friction))
+PART = 2**17    # numbers of derivatives per part of a batch, which fit the processor's caches
 
 
 class Case(NamedTuple):
-    """What a function is of: the model, and what its call has beside the state."""
+    """The arguments of a function of the library that are no arrays."""
 
     model: RobotModel
     friction: Friction | None
@@ -56,25 +57,23 @@ class Case(NamedTuple):
         return inverse_dynamics(self.model, q, v, a, friction=self.friction)
 
 
-Outputs = dict[str, tuple[int, ...]]
-Slopes = list[Array]    # by each argument along its tangent: (N, M, nv)
-EffortSlopes = Callable[[Array, Array, Array], Array]    # at q, v, a: ∂ inverse dynamics by parameters (N, nv, P)
+Slopes = list[Array]    # ∂ outputs by each argument along its tangent, (N, M, nv) each
+EffortSlopes = Callable[[Array, Array, Array], Array]    # ∂ inverse dynamics at q, v, a by parameters (N, nv, P)
 
 
 class _Function(NamedTuple):
     """A function of (N, …) arrays: its `value`, an array per output, and derivatives of all outputs' numbers.
 
     by_parameters: (N, M, P) from the slopes and those of inverse dynamics; curvature: (N, M, K, K) along tangents.
+    friction: whether it has an argument `friction`; names: whether names of joints may stand behind a colon.
     """
 
-    arguments: tuple[str, ...]
-    outputs: Callable[[Case], Outputs]
     value: Callable[..., Sequence[Array]]
     slopes: Callable[..., Slopes]
     by_parameters: Callable[[Case, Slopes, EffortSlopes, tuple[Array, ...]], Array] | None = None
     curvature: Callable[..., Array] | None = None
     friction: bool = False
-    names: str = ""    # what the names after its own are
+    names: bool = False
 
 
 # inverse dynamics and its parts
@@ -101,7 +100,7 @@ def _second(case: Case, q: Array, v: Array, a: Array) -> Array:
 
 
 def _still(case: Case, q: Array, *v: Array) -> tuple[Array, Array, Array]:
-    """q, v and a of which those that are not given vanish."""
+    """q, v and a; v and a are 0 unless given."""
     zero = np.zeros((len(q), case.model.nv))
     return q, *(v or (zero,)), zero    # type: ignore[return-value]
 
@@ -125,7 +124,7 @@ def _forward_by_parameters(case: Case, slopes: Slopes, effort_slopes: EffortSlop
 
 
 def _hybrid_rows(case: Case, unknown: Array, acceleration: Any, effort: Any) -> Array:
-    """Rows of all accelerations, then of all efforts: of the unknown ones and of those that are given."""
+    """∂ of all accelerations, then of all efforts: `unknown` of those that are computed, the others of those given."""
     held = case.mask[:, None]
     return np.concatenate([np.where(held, acceleration, unknown), np.where(held, unknown, effort)], axis=1)
 
@@ -138,7 +137,7 @@ def _hybrid_slopes(case: Case, q: Array, v: Array, a: Array, tau: Array) -> Slop
 
 
 def _hybrid_by_parameters(case: Case, slopes: Slopes, effort_slopes: EffortSlopes, x: tuple[Array, ...]) -> Array:
-    """Efforts of free coordinates change as if less by ∂ID, those of the others by it."""
+    """`∂ID` is minus a change of the efforts given, and a change of the efforts sought."""
     q, v, a, tau = x
     acceleration = hybrid_dynamics(case.model, q, v, a, tau, case.mask, friction=case.friction).acceleration
     change, n = effort_slopes(q, v, acceleration), case.model.nv
@@ -159,14 +158,18 @@ def _pose_slopes(case: Case, q: Array) -> Slopes:
     return [np.moveaxis(change, 2, -1).reshape(len(q), change.shape[1] * 16, case.model.nv)]
 
 
-def _mass_change(case: Case, q: Array) -> Array:
-    """∂M_ij/∂q_k (N, nv, nv, nv)."""
-    return inverse_dynamics_second_derivatives(case.model, *_still(case, q)).aq
+def _mass_slopes(case: Case, q: Array) -> Slopes:
+    """∂²ID/∂a∂q."""
+    change = inverse_dynamics_second_derivatives(case.model, *_still(case, q)).aq
+    return [change.reshape(len(q), case.model.nv**2, case.model.nv)]
 
 
 def _kinetic_slopes(case: Case, q: Array, v: Array) -> Slopes:
-    return [0.5 * np.einsum("si,sijk,sj->sk", v, _mass_change(case, q), v)[:, None],
-            np.einsum("sij,sj->si", mass_matrix(case.model, q), v)[:, None]]
+    """`½ vᵀ ∂(M v)/∂q` and `M v`, with M v + g = ID(q, 0, v)."""
+    _, zero, _ = _still(case, q)
+    moving, resting = (inverse_dynamics_derivatives(case.model, q, zero, a) for a in (v, zero))
+    return [0.5 * np.einsum("si,sij->sj", v, moving.q - resting.q)[:, None],
+            np.einsum("sij,sj->si", moving.a, v)[:, None]]
 
 
 # constrained dynamics
@@ -175,65 +178,49 @@ def _joined(by: tuple[Array, ...]) -> Slopes:
     return [np.concatenate([first, multipliers], axis=1) for first, multipliers in zip(by[:3], by[3:], strict=True)]
 
 
-def _size(case: Case) -> int:
-    assert case.constraints is not None
-    return case.constraints.size
-
-
-STATE = ("q", "v", "a", "tau")
 FUNCTIONS: dict[str, _Function] = {
     "inverse_dynamics": _Function(
-        ("q", "v", "a"), lambda c: {"effort": (c.model.nv,)}, lambda c, *x: [c.efforts(*x)],
+        lambda c, *x: [c.efforts(*x)],
         lambda c, *x: list(inverse_dynamics_derivatives(c.model, *x, friction=c.friction)),
         lambda c, slopes, change, x: change(*x), _second, friction=True),
     "gravity_effort": _Function(
-        ("q",), lambda c: {"effort": (c.model.nv,)}, lambda c, q: [gravity_effort(c.model, q)], _static_slopes,
+        lambda c, q: [gravity_effort(c.model, q)], _static_slopes,
         lambda c, slopes, change, x: change(*_still(c, *x)), _static_second),
     "bias_effort": _Function(
-        ("q", "v"), lambda c: {"effort": (c.model.nv,)}, lambda c, *x: [bias_effort(c.model, *x)], _static_slopes,
+        lambda c, *x: [bias_effort(c.model, *x)], _static_slopes,
         lambda c, slopes, change, x: change(*_still(c, *x)), _static_second),
     "forward_dynamics": _Function(
-        ("q", "v", "tau"), lambda c: {"acceleration": (c.model.nv,)},
         lambda c, *x: [forward_dynamics(c.model, *x, friction=c.friction)],
         lambda c, *x: list(forward_dynamics_derivatives(c.model, *x, friction=c.friction)), _forward_by_parameters,
         friction=True),
     "hybrid_dynamics": _Function(
-        STATE, lambda c: {"acceleration": (c.model.nv,), "effort": (c.model.nv,)},
         lambda c, q, v, a, tau: hybrid_dynamics(c.model, q, v, a, tau, c.mask, friction=c.friction), _hybrid_slopes,
-        _hybrid_by_parameters, friction=True, names="joints with prescribed accelerations"),
-    "mass_matrix": _Function(
-        ("q",), lambda c: {"M": (c.model.nv, c.model.nv)}, lambda c, q: [mass_matrix(c.model, q)],
-        lambda c, q: [_mass_change(c, q).reshape(len(q), c.model.nv**2, c.model.nv)]),
-    "forward_kinematics": _Function(
-        ("q",), lambda c: {"poses": (len(c.model.body_names), 4, 4)}, lambda c, q: [forward_kinematics(c.model, q)],
-        _pose_slopes),
-    "kinetic_energy": _Function(
-        ("q", "v"), lambda c: {"energy": ()}, lambda c, *x: [kinetic_energy(c.model, *x)], _kinetic_slopes),
+        _hybrid_by_parameters, friction=True, names=True),
+    "mass_matrix": _Function(lambda c, q: [mass_matrix(c.model, q)], _mass_slopes),
+    "forward_kinematics": _Function(lambda c, q: [forward_kinematics(c.model, q)], _pose_slopes),
+    "kinetic_energy": _Function(lambda c, *x: [kinetic_energy(c.model, *x)], _kinetic_slopes),
     "potential_energy": _Function(
-        ("q",), lambda c: {"energy": ()}, lambda c, q: [potential_energy(c.model, q)],
-        lambda c, q: [gravity_effort(c.model, q)[:, None]],
+        lambda c, q: [potential_energy(c.model, q)], lambda c, q: [gravity_effort(c.model, q)[:, None]],
         curvature=lambda c, q: _static_slopes(c, q)[0][:, None]),
     "constrained_forward_dynamics": _Function(
-        ("q", "v", "tau"), lambda c: {"acceleration": (c.model.nv,), "multipliers": (_size(c),)},
         lambda c, *x: constrained_forward_dynamics(c.model, c.constraints, *x, friction=c.friction)[:2],
         lambda c, *x: _joined(constrained_forward_dynamics_derivatives(
             c.model, c.constraints, *x, friction=c.friction)), friction=True),
     "constrained_inverse_dynamics": _Function(
-        ("q", "v", "a"), lambda c: {"effort": (c.model.nv,), "multipliers": (_size(c),)},
         lambda c, q, v, a: constrained_inverse_dynamics(
             c.model, c.constraints, q, v, a, c.mask, friction=c.friction)[:2],
         lambda c, q, v, a: _joined(constrained_inverse_dynamics_derivatives(
-            c.model, c.constraints, q, v, a, c.mask, friction=c.friction)), friction=True, names="actuated joints"),
+            c.model, c.constraints, q, v, a, c.mask, friction=c.friction)), friction=True, names=True),
 }
 
 
 class BatchFunction:
-    """A function of a model for batches, by the names of `FUNCTIONS`, "hybrid_dynamics:joint1,joint3" and
-    "constrained_inverse_dynamics:joint1,joint2" with names after the colon.
+    """A function of a model for batches: a name of `FUNCTIONS`, with prescribed joints ("hybrid_dynamics:joint1") or
+    actuated ones ("constrained_inverse_dynamics:joint1,joint2").
 
-    arguments: name → size K_i, outputs: name → shape, in order. Arrays (…, K_i) may have any leading axes that
-    broadcast. q by its stored numbers, see `StoredPositions`. Inputs `inertias` and `friction`, if requested, replace
-    the model's and the law's numbers; states with other numbers there cost a call each.
+    arguments: name → size K_i; outputs: name → shape; as of `casadi_function`. Arrays (…, K_i) have any leading axes
+    that broadcast. Derivatives by q are those by its stored numbers (`StoredPositions`). Inputs `inertias` and
+    `friction`, if requested, replace numbers of the model and the law, in one call for all states with the same ones.
     """
 
     def __init__(self, caller: str, model: RobotModel, text: str, friction: Friction | None, inertias: Sequence[str],
@@ -265,22 +252,34 @@ class BatchFunction:
         self._own = model.inertial_parameters[self._columns]
         mask = prescribed_mask(model, [each for each in names.split(",") if each])
         self._case = Case(model, friction, mask, constraints)
+        # joints whose breakaway is the Coulomb level, and changes with it
+        self._follows: Any = friction is not None and np.equal(friction.breakaway, friction.coulomb)
         self._stored = StoredPositions(model)
-        self.arguments = {each: model.nq if each == "q" else model.nv for each in self._of.arguments}
+        tree = wanted_of(model, text if constraints is None else name.removeprefix("constrained_"))
+        self._state = len(tree.arguments)
+        self.arguments = dict(zip(tree.arguments, tree.sizes(model)[0], strict=True))
         self.arguments |= {"inertias": PARAMETERS * len(self._bodies)} if self._bodies else {}
         self.arguments |= {"friction": model.nv * len(self._fields)} if self._fields else {}
-        self.outputs = self._of.outputs(self._case)
+        self.outputs = dict(zip(OUTPUTS[tree.of], tree.function.shapes(model), strict=True))
+        self.outputs |= {} if constraints is None else {"multipliers": (constraints.size,)}
         self.sizes = [int(np.prod(shape)) for shape in self.outputs.values()]
         self.size = sum(self.sizes)
         self.inputs = sum(self.arguments.values())
 
     def ordered(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """The inputs in order, of arguments of a call by place and by name."""
+        """The inputs of a call in order, from those by place and those by name."""
         inputs = dict(zip(self.arguments, given, strict=False)) | dict(named)
         if len(given) + len(named) != len(inputs) or set(inputs) != set(self.arguments):
             raise RbdError(f"{self.name}: expected the inputs {', '.join(self.arguments)}, got {len(given)} by place"
                            + (f" and {', '.join(named)}" if named else ""))
         return [inputs[name] for name in self.arguments]
+
+    def named(self, call: Callable[..., Any], library: str) -> Callable[..., Any]:
+        """`call`, with a name and a docstring."""
+        call.__name__ = call.__qualname__ = f"{library}_{self.name.partition(':')[0]}"
+        call.__doc__ = (f"{self.name}({', '.join(self.arguments)}) → {', '.join(self.outputs)}, of "
+                        f"'{self._case.model.name}'.")
+        return call
 
     def check_shapes(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Raise `RbdError` naming the input whose shape is wrong."""
@@ -339,7 +338,7 @@ class BatchFunction:
         return np.concatenate([by_weights, by_inputs], axis=-1)
 
     def _slopes(self, state: Sequence[Array], parameters: Array) -> Iterator[tuple[Any, Slopes, Array | None]]:
-        """Rows of states, their derivatives by each input along its tangent, and P(q) unless it is 1."""
+        """Rows of states, their derivatives by each input along its tangent, and P(q); None if it is the identity."""
         for rows, case in self._cases(parameters):
             x = tuple(each[rows] for each in state)
             slopes = self._of.slopes(case, *x)
@@ -377,11 +376,11 @@ class BatchFunction:
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in inputs))
         flat = [np.broadcast_to(np.asarray(x, dtype=np.float64), (*lead, x.shape[-1])).reshape(-1, x.shape[-1])
                 for x in inputs]
-        count = len(self._of.arguments)
-        return lead, flat[:count], np.concatenate([np.empty((len(flat[0]), 0)), *flat[count:]], axis=1)
+        parameters = np.concatenate([np.empty((len(flat[0]), 0)), *flat[self._state:]], axis=1)
+        return lead, flat[:self._state], parameters
 
     def _cases(self, parameters: Array) -> Iterator[tuple[Any, Case]]:
-        """States with the same parameters, and the function's case for them."""
+        """Rows of states with the same parameters, and the case with these."""
         if not parameters.size:
             yield slice(None), self._case
         elif np.array_equal(parameters, np.broadcast_to(parameters[0], parameters.shape)):
@@ -400,21 +399,16 @@ class BatchFunction:
             changes = (inertias - self._own).reshape(-1, PARAMETERS)
             for (record, to_node), change in zip(self._maps, changes, strict=True):
                 block[record] += to_node @ change
-            # of the plain class: a specialized model's code has its numbers
+            # a plain model: the code of a specialized one has the old numbers
             values = {field.name: getattr(case.model, field.name) for field in dataclasses.fields(RobotModel)
                       if field.init}
             case = case._replace(model=RobotModel(**(values | {"_block": block})))
         if self._fields and case.friction is not None:
             law = dict(zip(self._fields, numbers.reshape(len(self._fields), -1), strict=True))
-            if self._follows(case.friction):
-                law["breakaway"] = law["coulomb"]
+            if "coulomb" in law and "breakaway" not in law:
+                law["breakaway"] = np.where(self._follows, law["coulomb"], case.friction.breakaway)
             case = case._replace(friction=fitting(case.model, dataclasses.replace(case.friction, **law)))
         return case
-
-    def _follows(self, friction: Friction) -> bool:
-        """Whether the breakaway is the Coulomb level, which is an input, also when that changes."""
-        return ("coulomb" in self._fields and "breakaway" not in self._fields
-                and bool(np.all(np.asarray(friction.breakaway) == friction.coulomb)))
 
     def _effort_slopes(self, case: Case, q: Array, v: Array, a: Array) -> Array:
         """∂ of inverse dynamics by the parameters (N, nv, P)."""
@@ -424,9 +418,9 @@ class BatchFunction:
             Y = inertial_regressor(case.model, q, v, a)[:, :, self._columns]
             parts.append(Y if case.friction is None or tau is None else case.friction.gain(v, tau)[..., None] * Y)
         if self._fields and case.friction is not None:
-            by = dict(zip(FIELDS, case.friction.by_parameters(v, tau), strict=True))
-            if self._follows(case.friction):
-                by["coulomb"] = by["coulomb"] + by["breakaway"]
+            by = dict(zip(NAMES, case.friction.by_parameters(v, tau), strict=True))
+            if "breakaway" not in self._fields:
+                by["coulomb"] = by["coulomb"] + self._follows * by["breakaway"]
             parts += [np.eye(case.model.nv) * by[field][..., None] for field in self._fields]
         return np.concatenate(parts, axis=2)
 
@@ -437,8 +431,8 @@ def _checked_fields(friction: Friction | None, names: Sequence[str]) -> list[str
     except TypeError:
         raise RbdError(f"friction_fields: expected names of fields of Friction, got {shown(names)}") from None
     for field in fields:
-        if field not in FIELDS:
-            raise unknown_name("field", field, FIELDS, "friction_fields")
+        if field not in NAMES:
+            raise unknown_name("field", field, NAMES, "friction_fields")
     if fields and friction is None:
         raise RbdError("friction_fields: expected friction too, such as joint_friction(model): the law that has them")
     return fields

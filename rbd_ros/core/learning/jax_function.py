@@ -89,6 +89,4 @@ def jax_function(model: RobotModel, function: str, *, friction: Friction | None 
                        for part, shape in zip(parts, made.outputs.values(), strict=True))
         return shaped[0] if len(shaped) == 1 else shaped
 
-    call.__name__ = call.__qualname__ = f"jax_{made.name.partition(':')[0]}"
-    call.__doc__ = f"{made.name}({', '.join(made.arguments)}) → {', '.join(made.outputs)}, of '{model.name}'."
-    return call
+    return made.named(call, "jax")

@@ -39,7 +39,7 @@ class StoredPositions:
             x = q[:, at:at + 4]
             P[:, v:v + 3, at:at + 4] = _pull(x)
             if first < at:
-                P[:, v + 3:v + 6, first:at] = np.swapaxes(_rotations(x), 1, 2)
+                P[:, v + 3:v + 6, first:at] = so3.from_quaternion(x).swapaxes(1, 2)
         return P
 
     def slope(self, q: Array) -> Array:
@@ -47,22 +47,15 @@ class StoredPositions:
         dP = np.zeros((len(q), *self._size, self._size[1]))
         for first, at, v in self._places:
             x = q[:, at:at + 4]
-            square = np.sum(x * x, axis=1)[:, None, None]
-            pull = _pull(x)
+            square, pull = np.sum(x * x, axis=1)[:, None, None], _pull(x)
+            inverse = so3.from_quaternion(x).swapaxes(1, 2)
             for k in range(4):
                 dP[:, v:v + 3, at:at + 4, at + k] = (4.0 * _TURN[k].T - 2.0 * x[:, k, None, None] * pull) / square
                 if first < at:    # ∂R = R ω̂
-                    dP[:, v + 3:v + 6, first:at, at + k] = -so3.hat(pull[:, :, k]) @ np.swapaxes(_rotations(x), 1, 2)
+                    dP[:, v + 3:v + 6, first:at, at + k] = -so3.hat(pull[:, :, k]) @ inverse
         return dP
 
 
 def _pull(x: Array) -> Array:
     """4/r² Eᵀ (N, 3, 4) of quaternions (N, 4)."""
     return np.asarray(np.einsum("sk,kci->sic", x * (4.0 / np.sum(x * x, axis=1))[:, None], _TURN))
-
-
-def _rotations(x: Array) -> Array:
-    """R (N, 3, 3) of quaternions (N, 4) of any norm."""
-    turn = so3.hat(x[:, :3])
-    return np.eye(3) + (2.0 / np.sum(x * x, axis=1))[:, None, None] * (x[:, 3, None, None] * turn + turn @ turn)
-

@@ -13,7 +13,7 @@ from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
 from .batch_function import BatchFunction
 
-_MADE: list[BatchFunction] = []    # by the number that operators get; graphs may be older than their functions
+_MADE: list[BatchFunction] = []    # operators get an index in it; it stays valid, as graphs may outlive functions
 
 
 def torch_function(model: RobotModel, function: str, *, friction: Friction | None = None,
@@ -31,8 +31,9 @@ def torch_function(model: RobotModel, function: str, *, friction: Friction | Non
     `friction` (…, nv·k), field after field. Gradients by q are those by its stored numbers, as of `casadi_function`:
     four for a quaternion, orthogonal to it. Second derivatives: of inverse dynamics, gravity and bias effort and
     potential energy, by the state; others raise `RbdError`. With `torch.func.vmap`, `grad` and `jacrev`, and
-    `torch.compile` without breaks of the graph; without forward mode. Raises `RbdError` without torch, for unknown
-    names, and for inputs of other shapes, types and devices; calls raise the library's errors.
+    `torch.compile` without breaks of the graph, then once differentiable; without forward mode. Raises `RbdError`
+    without torch, for unknown names, and for inputs of other shapes, types and devices; calls raise the library's
+    errors.
 
         >>> import torch
         >>> dynamics = rbd.torch_function(rbd.sample("two_link"), "inverse_dynamics")
@@ -61,14 +62,12 @@ def torch_function(model: RobotModel, function: str, *, friction: Friction | Non
         parts = numbers.split(made.sizes, dim=-1)
         return tuple(part.reshape(*lead, *shape) for part, shape in zip(parts, made.outputs.values(), strict=True))
 
-    call.__name__ = call.__qualname__ = f"torch_{made.name.partition(':')[0]}"
-    call.__doc__ = f"{made.name}({', '.join(made.arguments)}) → {', '.join(made.outputs)}, of '{model.name}'."
-    return call
+    return made.named(call, "torch")
 
 
 @functools.cache
 def _torch() -> tuple[Any, Callable[..., Any]]:
-    """torch, and the function of values: of a number in `_MADE` and inputs."""
+    """torch, and the values as a function of an index in `_MADE` and inputs."""
     try:
         import torch
     except ImportError:
@@ -88,7 +87,7 @@ def _torch() -> tuple[Any, Callable[..., Any]]:
             return tensors[0].new_empty((*lead, width(_MADE[number])), dtype=result_type(tensors))
 
         def mapped(info: Any, axes: Any, number: int, tensors: Any) -> tuple[Any, int]:
-            """The axis in front, then axes of 1 where other tensors have more."""
+            """The mapped axis becomes the first one; axes of size 1 after it make the ranks equal."""
             ranks = [x.dim() - (axis is not None) for x, axis in zip(tensors, axes[1], strict=True)]
             front = [x if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes[1], strict=True)]
             return made(number, [
@@ -105,8 +104,8 @@ def _torch() -> tuple[Any, Callable[..., Any]]:
     pull = operator("pull", lambda made: made.inputs)
     bend = operator("bend", lambda made: made.size + made.inputs)
 
-    class Differentiated(torch.autograd.Function):    # that of an operator is not for torch.func
-        """Of tensors of which the last ones are the inputs."""
+    class Differentiated(torch.autograd.Function):    # derivatives registered with an operator do not serve torch.func
+        """Functions of an index in `_MADE` and of tensors, the last of which are the inputs."""
 
         generate_vmap_rule = True
 
@@ -127,7 +126,7 @@ def _torch() -> tuple[Any, Callable[..., Any]]:
         @staticmethod
         def backward(ctx: Any, weights: Any) -> Any:
             inputs = ctx.saved_tensors
-            if torch.compiler.is_compiling():    # graphs are derived once, and have no functions within functions
+            if torch.compiler.is_compiling():    # compiled graphs have first derivatives only, and no nested functions
                 joint = pull(ctx.number, [weights, *inputs])
             else:
                 joint = Pull.apply(ctx.number, weights, *inputs)

@@ -80,14 +80,12 @@ class Simulator(Checks):
         self._integrate = INTEGRATORS.get(integrator, semi_implicit_euler)    # unless `variational`
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
-        self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
+        self._law = Friction(coulomb=model.friction) if friction is None else fitting(model, friction)
         if np.any(self._law.viscous_asymmetry):
             raise RbdError("friction.viscous_asymmetry: a Simulator does not support it, expected 0")
-        if np.any(self._law.asymmetry) or self._law.by_load:
-            fitting(model, self._law)
-            if contacts or springs is not None:
-                raise RbdError("friction.asymmetry, friction.load: a Simulator with contacts or springs supports "
-                               "neither of them, expected 0")
+        if (np.any(self._law.asymmetry) or self._law.by_load) and (contacts or springs is not None):
+            raise RbdError("friction.asymmetry, friction.load: a Simulator with contacts or springs supports neither "
+                           "of them, expected 0")
         if np.any(self._law.damping) and not np.all(self._law.damping == model.damping):
             raise RbdError(f"friction.damping is {shown(self._law.damping)}, but a Simulator has the model's: expected "
                            "0, or model.with_(damping=…) with the same")

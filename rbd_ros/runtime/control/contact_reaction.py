@@ -32,7 +32,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.motion.retimed import Retimed
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint
 from ...core.motion.velocity_limits import velocity_limits
-from ..estimation.contacts import Contact, ContactDetector, wrench_and_point
+from ..estimation.contacts import Contact, ContactDetector, Touch, wrench_and_point
 from ..inputs.joint_map import Turns
 from ..parameters import parameter
 from ..safety.hold import HoldGains
@@ -150,6 +150,11 @@ class ContactReaction:
     def body(self) -> str | None:
         """The touched link."""
         return self._detector.body
+
+    @property
+    def contact(self) -> Touch | None:
+        """The present contact; None without one."""
+        return self._detector.contact(self._controller.state.q, self.external)
 
     @property
     def yields(self) -> bool:

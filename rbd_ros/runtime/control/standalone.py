@@ -21,13 +21,13 @@ from ...core.lie.se3 import checked_pose, from_rotation
 from ...core.model.robot_model import RobotModel
 from ...core.model.scalars import at_least, positive
 from ...core.motion.trajectory import Reference
-from ..estimation.contacts import Touch, touch
+from ..estimation.contacts import Touch
 from ..inputs.pose_points import PosePoint
 from ..inputs.rejections import Rejected, Verdict
 from ..inputs.trajectory_points import MOST_POINTS, Point
 from ..parameters import Table
 from ..safety import Command
-from ..without_ros import LATEST, changed, described, numbers, values_of
+from ..without_ros import LATEST, changed, checked_time, described, joint_state, numbers, stamp, values_of
 from .cartesian import CartesianController
 from .cartesian_settings import CARTESIAN_TABLE, CartesianSettings
 from .elastic_controller import ElasticController, flatness_controller
@@ -110,7 +110,6 @@ class TorqueController:
         self._t: float | None = None                  # last time given, s
         self._now, self._offset, self._step, self._stamp_ns = 0.0, 0.0, STEP, 1
         self._last: TorqueCommand | None = None
-        self._touched_at = 0.0                        # when the contact began, s
 
     def __repr__(self) -> str:
         return f"TorqueController of '{self.model.name}': {self.node}, {self._logic.safety.mode}"
@@ -170,13 +169,10 @@ class TorqueController:
         where t does not say how much: no number, or again that of the last measurement q.
         """
         try:
-            seconds = float(t)
-        except (TypeError, ValueError, OverflowError):
-            seconds = np.nan
-        if not abs(seconds) <= LATEST:
+            seconds = checked_time(t)
+        except Rejected as error:
             self._offset, self._now = self._offset + self._step, self._now + self._step
-            return self._logic.rejections.add(Rejected(
-                "non_finite", f"time t is {shown(t)}, expected a number of seconds")).text
+            return self._logic.rejections.add(error).text
         again = seconds == self._t and (q is None or (self._stamp_ns == self._logic.state.stamp_ns
                                                       and _same(q, self._logic.state.q)))
         if again:
@@ -186,7 +182,7 @@ class TorqueController:
         elif self._t is not None:
             self._offset += self._t - seconds
         self._now = seconds if self._t is None else max(seconds + self._offset, self._now)
-        self._t, self._stamp_ns = seconds, round(seconds * 1e9) or 1    # 0: no stamp
+        self._t, self._stamp_ns = seconds, stamp(seconds)
         if not again or q is None:
             return ""
         return self._logic.rejections.add(Rejected("repeated", f"the measurement of {seconds:.9g} s was given before: "
@@ -195,8 +191,7 @@ class TorqueController:
     def _answer(self, q: ArrayLike, v: ArrayLike | None, tau: ArrayLike | None) -> Command | Verdict:
         logic = self._logic
         try:
-            position = numbers("q", q)
-            velocity, effort = (() if x is None else numbers(name, x) for name, x in (("v", v), ("tau", tau)))
+            position, velocity, effort = joint_state(q, v, tau)
         except Rejected as error:
             logic.state.refused = str(error)
             return logic.rejections.add(error)
@@ -229,10 +224,6 @@ class TorqueController:
             self._notices.append(problem)
         self._notices += logic.take_notices()
         logic.statistics.published(0.0)
-        if isinstance(logic, FeedforwardController):
-            for change in logic.contacts.take_changes():
-                if change.begins:
-                    self._touched_at = 1e-9 * change.time_ns
 
     def _said(self, command: Command, valid: bool, reason: str) -> TorqueCommand:
         self._last = TorqueCommand(
@@ -270,7 +261,7 @@ class TorqueController:
         logic, verdict = self._ready(Controller), Verdict(True)
         if start is not None and not at_least(-LATEST, start, "start", "s") <= LATEST:
             raise RbdError(f"start is {start:g} s, at most {LATEST:g}")
-        start_ns = 0 if start is None else round(start * 1e9) or 1
+        start_ns = 0 if start is None else stamp(start)
         if isinstance(logic, CartesianController):
             points = _points(motion, lambda t, pose, *rates: PosePoint(
                 float(t), [_pose("motion", pose)], *([_twist("motion", rate)] for rate in rates)))
@@ -372,10 +363,7 @@ class TorqueController:
     @property
     def contact(self) -> Touch | None:
         """The contact that `contact.reaction` of `feedforward` sees: link, wrench, point and the time when it began."""
-        effort, logic = self.external_effort, self._logic
-        if effort is None or not isinstance(logic, FeedforwardController) or logic.contacts.body is None:
-            return None
-        return touch(self.model, logic.contacts.body, self._touched_at, logic.state.q, effort)
+        return self._logic.contacts.contact if isinstance(self._logic, FeedforwardController) else None
 
     @property
     def parameters(self) -> dict[str, Any]:

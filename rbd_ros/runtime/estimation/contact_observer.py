@@ -125,7 +125,7 @@ class ContactObserver:
         self._map = JointMap(model, extra=True)
         self._command: Array | None = None
         self._load: PayloadEstimator | None = None
-        self._detector: Any = None
+        self.detector: Any = None
         self._period = 0.0    # average interval, s
         self._observed = self._weighed_at = 0.0    # s without gaps, and of these until the load was told
         self._last: tuple[int, Array | None] | None = None    # stamp (ns) and measured effort of the last state
@@ -140,10 +140,10 @@ class ContactObserver:
         self.body = settings.body or self.model.body_names[-1]
         law = settings.friction.law(self.model)
         self._observer = MomentumObserver(self.model, settings.gain, law)
-        touched = self._detector.body if self._detector is not None else None    # its end is still to be told
-        self._detector = ContactDetector(self.model, settings.threshold, settings.release)
-        self._detector.body = touched
-        self._detector.restart(self._state.stamp_ns)
+        earlier, self.detector = self.detector, ContactDetector(self.model, settings.threshold, settings.release)
+        if earlier is not None:    # the end of its contact is still to be told
+            self.detector.body, self.detector.since_ns = earlier.body, earlier.since_ns
+        self.detector.restart(self._state.stamp_ns)
         before, self._load = self._load, None
         if settings.estimate:
             threshold = np.where(settings.threshold > 0.0, settings.threshold, np.inf)
@@ -170,12 +170,6 @@ class ContactObserver:
         except Rejected as error:
             return self.rejections.add(error)
         return TAKEN
-
-    @property
-    def touched(self) -> str | None:
-        """The touched link."""
-        body: str | None = self._detector.body
-        return body
 
     @property
     def position(self) -> Array:
@@ -207,8 +201,8 @@ class ContactObserver:
             sigma = np.hypot(self.settings.sigma, uncertainty)
             wrench = external_wrench(self.model, state.q, external, self.body,
                                      covariance=sigma**2 if self.settings.knows_sigma else None)
-            touched = self._detector.body
-            change = self._detector.update(stamp_ns, state.q, external, uncertainty)
+            touched = self.detector.body
+            change = self.detector.update(stamp_ns, state.q, external, uncertainty)
         except RbdError as error:    # efforts that overflow
             self._last = None
             return self.rejections.add(Rejected("non_finite", str(error)))
@@ -256,7 +250,7 @@ class ContactObserver:
     def report(self) -> dict[str, Any]:
         """Counters and estimates by name, as diagnostics publish them."""
         external = self._observer.external_effort
-        values: dict[str, Any] = {"model": self.model.name, **self.counts, "touched": self.touched or ""}
+        values: dict[str, Any] = {"model": self.model.name, **self.counts, "touched": self.detector.body or ""}
         if self._load is not None:
             values["payload_kg"] = self._load.mass if self._load.observed[0] else "unknown"
         values |= {f"external_{name}": float(x) for name, x in zip(self.model.velocity_names, external, strict=True)}

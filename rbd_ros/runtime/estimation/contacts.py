@@ -60,11 +60,6 @@ class Touch(NamedTuple):
         return self.wrench[3:]
 
 
-def touch(model: RobotModel, body: str, since: float, q: Array, external: Array) -> Touch:
-    """The contact at this position, with these external efforts (nv,)."""
-    return Touch(body, since, *wrench_and_point(model, Contact(0, True, False, body, q, external)))
-
-
 class ContactDetector:
     """Follows external efforts (nv,) from state to state. threshold (nv,): N m or N; 0: the joint feels nothing.
 
@@ -75,6 +70,7 @@ class ContactDetector:
         self._model, self._release_ns = model, round(release * 1e9)
         self.threshold = np.where(threshold > 0.0, threshold, NEVER)
         self.body: str | None = None    # the touched link
+        self.since_ns = 0               # stamp of the state at which the contact began
         self._large_ns = 0              # stamp of the last effort that is not small
 
     def limit(self, uncertainty: Array) -> Array:
@@ -103,4 +99,13 @@ class ContactDetector:
                             and self._model.body_index(body) <= self._model.body_index(self.body)):
             return None
         begins, self.body = self.body is None, body
+        if begins:
+            self.since_ns = time_ns
         return Contact(time_ns, True, begins, body, q, external)
+
+    def contact(self, q: Array, external: Array) -> Touch | None:
+        """The present contact at this position, with these external efforts (nv,); None without one."""
+        if self.body is None:
+            return None
+        change = Contact(self.since_ns, True, True, self.body, q, external)
+        return Touch(self.body, 1e-9 * self.since_ns, *wrench_and_point(self._model, change))

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.errors import RbdError, shown
+from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ..inputs.rejections import Rejected
-from ..without_ros import LATEST, changed, described, numbers, values_of
+from ..without_ros import changed, checked_time, described, joint_state, stamp, values_of
 from .contact_observer import OBSERVER_TABLE, ContactObserver, Observed, ObserverSettings
-from .contacts import Touch, touch
+from .contacts import Touch
 from .payload_adoption import payload_values
 
 Array = NDArray[np.float64]
@@ -46,7 +46,7 @@ class EffortObserver:
         self._logic.warm_up()
         self._names = list(self._described.joint_names)
         self._last: tuple[Array, Array] | None = None    # position and external effort of the last estimate
-        self._since = 0.0                                # when the contact began, s
+        self._since = 0.0                                # when the contact began, as given: a stamp is rounded to ns
         self._reason = ""
 
     def __repr__(self) -> str:
@@ -64,9 +64,8 @@ class EffortObserver:
         """
         logic = self._logic
         try:
-            stamp_ns = _stamp(t)
-            position = numbers("q", q)
-            velocity, effort = (() if x is None else numbers(name, x) for name, x in (("v", v), ("tau", tau)))
+            stamp_ns = stamp(checked_time(t))
+            position, velocity, effort = joint_state(q, v, tau)
         except Rejected as error:
             self._reason = logic.rejections.add(error).text
             return None
@@ -91,10 +90,8 @@ class EffortObserver:
     @property
     def contact(self) -> Touch | None:
         """The contact at the last estimate: link, wrench, point and the time when it began; None without one."""
-        body = self._logic.touched
-        if body is None or self._last is None:
-            return None
-        return touch(self.model, body, self._since, *self._last)
+        touch = None if self._last is None else self._logic.detector.contact(*self._last)
+        return None if touch is None else touch._replace(since=self._since)
 
     def payload_parameters(self) -> dict[str, Any]:
         """Parameters `payload.*` of the present estimate of the load, for `set` of this observer and of a
@@ -128,14 +125,3 @@ class EffortObserver:
     def report(self) -> dict[str, Any]:
         """Counters and estimates by name, as the node has them in /diagnostics."""
         return self._logic.report()
-
-
-def _stamp(t: float) -> int:
-    """Time t (s) in ns, never 0, which is no stamp; raises `Rejected`."""
-    try:
-        seconds = float(t)
-    except (TypeError, ValueError, OverflowError):
-        seconds = np.nan
-    if not abs(seconds) <= LATEST:
-        raise Rejected("non_finite", f"time t is {shown(t)}, expected a number of seconds")
-    return round(seconds * 1e9) or 1
