@@ -7,7 +7,7 @@ positions: |v − w| ≤ T + SLACK/Δt. The velocity of a state after the timeou
 Drivers may repeat positions with new stamps, above all after a gap (GAP periods). The time of gaps and of bitwise equal
 positions is therefore added to the allowed motion of the next CAUGHT_UP states, until one of them moves by more than
 would be possible without it; positions that stay equal for longer are those of a robot at rest. If by its velocities a
-joint would have moved by STUCK meanwhile, they are those of a driver that repeats itself (`notes_repeats`), until they
+joint would have moved by STUCK meanwhile, they are those of a driver that repeats itself, and are rejected until they
 change, or the measured velocities are those of a robot at rest, as at the end of a driver's low-pass filter.
 """
 from __future__ import annotations
@@ -49,17 +49,19 @@ class Known(NamedTuple):
 
 
 class Plausibility:
-    """Judges states of joints `names` with velocity limits `limit`; `turn`: 2π for angles that wrap, else 0."""
+    """Judges states of joints `names` with velocity limits `limit`. turn: 2π for angles that wrap, else 0. unit:
+    factor of STUCK and CREEP, for coordinates that are neither angles nor lengths.
+    """
 
-    def __init__(self, names: Sequence[str], limit: Array, factor: Array | float, turn: Array) -> None:
-        self._names, self._limit, self._turn = names, limit, turn
+    def __init__(self, names: Sequence[str], limit: Array, factor: Array | float, turn: Array,
+                 unit: Array | float = 1.0) -> None:
+        self._names, self._limit, self._turn, self._unit = names, limit, turn, unit
         self._wraps = bool(turn.any())
         self.clock = StampClock()
         self.last: Known | None = None
         self._suspect: Known | None = None
         self._suspects = 0
-        self.notes_repeats = False          # whether drivers that repeat themselves are rejected
-        self._went: Array | None = None     # by velocities, while positions stayed equal
+        self._went: Array | None = None     # by velocities, in units, while positions stayed equal
         self.stuck = False                  # whether a state in motion with the last positions will be rejected
         self._gap, self._behind = 0.0, 0    # s added to the allowed motion; number of further states
         self.allow(factor)
@@ -145,15 +147,15 @@ class Plausibility:
     def _stay(self, state: Known, last: Known, went: Array | None) -> None:
         """Note how far a robot with the positions of the last state went since, by its velocities. went: until then."""
         moves = self._moves(state.v)
-        if not (self.notes_repeats and moves.any()):
+        if not moves.any():
             return
-        step = state.v * ((state.time_ns - last.time_ns) * 1e-9)
+        step = state.v / self._unit * ((state.time_ns - last.time_ns) * 1e-9)
         self._went = np.where(moves, step if went is None else went + step, 0.0)
         self.stuck = bool((np.abs(self._went) > STUCK).any())
 
     def _moves(self, v: Array) -> NDArray[np.bool_]:
         """Which joints move by their velocities; not those of NaN."""
-        return np.abs(v) > CREEP
+        return np.abs(v) > CREEP * self._unit
 
     def forget(self) -> None:
         """Reset: the next state is the first one."""
