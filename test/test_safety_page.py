@@ -39,6 +39,11 @@ INJECTED: dict[str, tuple[str, ...]] = {
     "external wrenches jump": (EVENTS,),
     "a joint or motor state that is implausible": (OUTLIERS + "test_the_effort_stays",
                                                    MOTORS + "test_outliers_of_the_motors", TWINS),
+    "a driver repeats its last joint or motor state": (
+        "nodes/test_frozen_driver.py::test_an_arm_whose_driver_freezes_in_motion_comes_to_rest",
+        "control/test_steady_cycle.py::"
+        "test_a_driver_that_repeats_itself_in_motion_is_refused_as_by_the_ordinary_way",
+        "control/test_elastic_safety.py::test_motors_whose_driver_repeats_itself_are_refused"),
     "the robot is elsewhere": (OUTLIERS + "test_a_robot_that_is_elsewhere",),
     "a stamp goes backwards": (FAULTS + "test_malformed_states_and_references",
                                TIME + "test_stamps_are_missing_all_of_a_sudden", EVENTS),

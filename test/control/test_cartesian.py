@@ -230,7 +230,8 @@ def test_too_fast_a_joint_drops_the_goal_and_none_is_taken_until_the_link_is_hel
     fast[6] = 1.5 * LIMITS[6]
     for k in range(40):    # faster in steps that are plausible
         rig.now += STEP
-        rig.controller.on_state(rig.now, round(1e9 * rig.now), NAMES, rig.plant.q, min(k / 30.0, 1.0) * fast)
+        v = min(k / 30.0, 1.0) * fast
+        rig.controller.on_state(rig.now, round(1e9 * rig.now), NAMES, rig.plant.q + 1e-6 * k, v)
     assert rig.controller.safety.mode == "waiting" and rig.controller.report()["goals_dropped"] == 1
     assert "not held" in rig.goal([0.0, 0.1, 0.0]).text
     rig.run(1.0)

@@ -16,6 +16,7 @@ from rbd_ros.runtime.inputs.references import Point
 
 RIGID = [(FeedforwardController, FeedforwardSettings), (FlatnessController, FlatnessSettings)]
 H, RAMP = 1e-3, 0.2    # s
+SLOW = 0.1 * V         # so slow that positions may stay equal
 OFF = np.array([0.02, 0.03, 40.0])    # error of the motors
 FIELDS = ("position", "velocity", "acceleration", "effort")
 
@@ -35,7 +36,7 @@ class Run:
         stamp = round(self.now * 1e9)
         if not self.silent:
             assert self.made.on_reference(self.now, 0, NAMES, Q + self.away, 0.5 * V)
-        return np.array(self.made.on_state(self.now, stamp, NAMES, Q, V).effort)
+        return np.array(self.made.on_state(self.now, stamp, NAMES, Q, SLOW).effort)
 
     def cycles(self, count):
         return np.array([self.cycle() for _ in range(count)])

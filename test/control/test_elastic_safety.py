@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.arm import NAMES, Q, V, arm
+from support.arm import NAMES, Q, V, arm, measured
 from support.elastic_arm import (DRIVES, MOTORS, MS, R, W, Z, answer, close, commanded, controller, expected, holding,
                                  motion)
 
@@ -101,6 +101,16 @@ def test_settings_that_cannot_be_are_refused_by_name(values, words):
         controller(**values)
 
 
+@pytest.mark.parametrize(("velocity", "taken"), [
+    ([0.48, 0.0, 0.0], 43), ([0.0, 0.0, 214.5], 183),    # 0.02 rad; of the second motor, 2 % of its range
+    ([0.04, 0.04, 90.0], 500)])    # so slow that positions may stay equal
+def test_motors_whose_driver_repeats_itself_are_refused(velocity, taken):
+    made = controller()
+    verdicts = [bool(made.on_motor_state(1.0 + 1e-3 * k, (1 + k) * MS, MOTORS, Z, velocity)) for k in range(500)]
+    assert sum(verdicts) == taken and all(verdicts[:taken]) and made.rejections.counts["repeated"] == 500 - taken
+    assert made.on_motor_state(1.5, 501 * MS, MOTORS, Z + 1e-12, velocity)    # it measures again
+
+
 def test_damped_springs_need_the_rate():
     drives = {**DRIVES, "shoulder": {"type": "series_elastic", "stiffness": 800.0, "damping": 8.0,
                                      "motor": {"rotor_inertia": 0.3}}}
@@ -111,7 +121,7 @@ def test_damped_springs_need_the_rate():
     for i in range(400):    # the deflection obeys D φ̇ + K φ = τ
         now, stamp = 1.0 + 1e-3 * i, (1 + i) * MS
         assert made.on_reference(now, 0, NAMES, *motion(1e-3 * i))
-        motors, r = made.on_state(now, stamp, NAMES, Q, V).motors, motion(1e-3 * i)
+        motors, r = made.on_state(now, stamp, NAMES, measured(made.state.q), V).motors, motion(1e-3 * i)
         error.append(800.0 * (motors.position[0] - r[0, 0]) + 8.0 * (motors.velocity[0] - r[1, 0]) - motors.torque[0])
     close(error, 0.0, 1e-6)
     # a pause: the deflection of the steady motion, as at the start

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.arm import NAMES, Q, V, arm
+from support.arm import NAMES, Q, V, arm, measured
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.friction import friction_effort
@@ -140,7 +140,7 @@ def test_trajectories_are_smooth_enough_for_derivatives():
     step = 1e-3
     stamps = [MS + round(i * step * 1e9) for i in range(1002)]
     answers = np.array([[found.effort, *found.rates] for found in (
-        made.on_state(0.0, stamp, NAMES, Q, V) for stamp in stamps)])
+        made.on_state(0.0, stamp, NAMES, measured(made.state.q), V) for stamp in stamps)])
     effort, rate, second = answers[:, 0], answers[:, 1], answers[:, 2]
     slopes = (effort[2:] - effort[:-2]) / (2 * step)
     np.testing.assert_allclose(slopes, rate[1:-1], rtol=0, atol=3e-4 * np.abs(second).max())

@@ -6,7 +6,7 @@ from array import array
 import numpy as np
 import pytest
 from actuation.drives import mixed
-from support.arm import A_REF, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm
+from support.arm import A_REF, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm, measured
 
 from rbd_ros.runtime.inputs.joint_states import StateInput
 from rbd_ros.runtime.inputs.motor_states import MotorInput
@@ -94,7 +94,7 @@ def test_a_simulation_that_begins_at_time_zero(state):
     for i in range(30):
         assert state.accept(0.5 * i, 0, NAMES, Q, V) and not state.unstamped
     for i in range(1, 30):
-        assert state.accept(15.0 + 1e-3 * i, 2 * i * MS, NAMES, Q, V) and state.time_ns == 2 * i * MS
+        assert state.accept(15.0 + 1e-3 * i, 2 * i * MS, NAMES, measured(state.q), V) and state.time_ns == 2 * i * MS
     assert state.restarts == 0
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from feedback.test_slow_messages import STEPS, computed_torque, error, motion_of
 from feedback.test_slow_messages import model as seven_joints    # noqa: F401
-from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm
+from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, measured
 from support.lqr import gain
 
 import rbd_ros as rbd
@@ -121,6 +121,7 @@ def test_the_steady_cycle_is_for_other_laws():
 
 
 def answered(made, q=Q, v=V, now=1.0, stamp=MS):
+    q = measured(made.state.q, q)
     command = made.on_state(now, stamp, list(made.model.joint_names), q, v)
     return local_feedback(made, q, v, command.effort, HOLD * 1e-3), command
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support import elastic_arm
-from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm
+from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, measured
 
 import rbd_ros as rbd
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
@@ -41,7 +41,8 @@ class Run:
         self.now += step
         if refer:
             assert self.made.on_reference(self.now, 0, NAMES, Q_REF, V_REF, A_REF)
-        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, Q, V, (), age).effort
+        q = measured(self.made.state.q)
+        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, q, V, (), age).effort
 
 
 def wanted(made):
@@ -131,7 +132,7 @@ def test_a_simulation_of_another_pace_is_judged_in_its_own_time(pace):
     for _ in range(600):
         now, stamp = now + 0.002 / pace, stamp + 2_000_000
         made.on_reference(now, 0, NAMES, Q_REF, V_REF, A_REF)
-        found = made.on_state(now, stamp, NAMES, Q, V, (), 0.006 / pace).effort    # three periods
+        found = made.on_state(now, stamp, NAMES, measured(made.state.q), V, (), 0.006 / pace).effort    # three periods
     assert made.loop.counts["old_states"] <= 8 and made.loop.counts["slow_loops"] == 0    # 8 tell the pace
     np.testing.assert_allclose(found, wanted(made) + FEEDBACK, atol=1e-9)
 
@@ -140,7 +141,7 @@ def test_states_without_stamps_are_judged_by_their_reception():
     made, now = feedforward(state_rate=0.0), 1.0
     for step in [0.002] * 200 + [0.022] * 60:
         now += step
-        made.on_state(now, 0, NAMES, Q, V)
+        made.on_state(now, 0, NAMES, measured(made.state.q), V)
     assert made.loop.slow
 
 
@@ -209,7 +210,7 @@ def elastic(run=60, age=0.0, **values):
     at = 1.0 + 1e-3 * run
     made.on_reference(at, 0, NAMES, *elastic_arm.R)
     made.on_motor_state(at, (run + 1) * elastic_arm.MS, elastic_arm.MOTORS, elastic_arm.Z, elastic_arm.W)
-    return made, made.on_state(at, (run + 1) * elastic_arm.MS, NAMES, Q, V, (), age)
+    return made, made.on_state(at, (run + 1) * elastic_arm.MS, NAMES, measured(made.state.q), V, (), age)
 
 
 def test_motors_have_no_pd_for_an_old_state():

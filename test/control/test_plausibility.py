@@ -159,3 +159,65 @@ def test_hard_stops_pass():
             q, v = speed * min(t, stop), speed if t < stop else 0.0
             state.accept(1.0 + t, 10**18 + round(t * 1e9), NAMES, [q, 0.0], [v, 0.0])
         assert rejections.total <= allowed, (rate, rejections.last)
+
+
+# ---- drivers that repeat positions
+
+def told(motion, velocity="true", every=1, slow=0.05, cutoff=30.0):
+    """Verdicts at 1 kHz on an arm with encoders of 14 bit, whose shoulder is at motion(t) = position, velocity, with
+    the input and its counts. every: states of one measurement; slow: time constant of a low-pass of velocities, s.
+    """
+    rejections = Rejections()
+    state, filtered, verdicts, sent = StateInput(arm(), rejections, 0.05, cutoff, 2.0), 0.0, [], ()
+    for k in range(2000):
+        q, v = motion(1e-3 * k)
+        filtered += (1.0 - math.exp(-1e-3 / slow)) * (v - filtered)
+        if k % every == 0:
+            count = 2.0 * math.pi / 2**14
+            sent = ([round(q / count) * count, 0.0],
+                    {"true": [v, 0.0], "filtered": [filtered, 0.0], "none": ()}[velocity])
+        verdicts.append(bool(state.accept(1.0 + 1e-3 * k, 10**18 + k * MS, NAMES, *sent)))
+    return np.array(verdicts), state, rejections.counts
+
+
+def abrupt(t):
+    """From 1 rad/s to rest within 30 ms."""
+    late = min(max(t - 1.0, 0.0), 0.03)
+    return min(t, 1.0) + late - late**2 / 0.06, 1.0 - late / 0.03
+
+
+@pytest.mark.parametrize("velocity", ["true", "filtered", "none"])
+@pytest.mark.parametrize("speed", [0.01, 0.049, 0.051, 0.1, 0.3, 1.0])
+def test_slow_joints_with_coarse_encoders_do_not_repeat_themselves(speed, velocity):
+    """At 0.05 rad/s such an encoder counts every 8 ms: 0.0004 rad."""
+    verdicts = told(lambda t: (speed * t, speed), velocity)[0]
+    assert verdicts.all()
+
+
+@pytest.mark.parametrize("cutoff", [1.0, 30.0])
+def test_velocities_that_are_not_measured_tell_no_driver_that_repeats_itself(cutoff):
+    """After an abrupt stop the estimate fades, and with a low cut-off would have moved the joint by 0.1 rad."""
+    verdicts, state, _ = told(abrupt, "none", cutoff=cutoff)
+    assert verdicts.all() and abs(state.v[0]) < 0.01
+
+
+@pytest.mark.parametrize("slow", [0.01, 0.05, 0.1])
+def test_an_arm_at_rest_is_believed_once_the_low_pass_of_its_driver_has_faded(slow):
+    """Velocities go on after the positions: from 0.02 rad on that is a driver that repeats itself, to 0.05 rad/s."""
+    verdicts, state, counts = told(abrupt, "filtered", slow=slow)
+    left = slow * (1.0 - math.exp(-0.03 / slow)) / 0.03    # rad/s, at rest
+    refused = 1e3 * slow * math.log(left / 0.05 * (1.0 - 0.02 / (left * slow))) if left * slow > 0.02 else 0.0
+    assert (~verdicts).sum() == counts["repeated"] == pytest.approx(refused, abs=5)
+    assert verdicts[1500:].all() and not state.stuck
+
+
+@pytest.mark.parametrize(("every", "speed", "repeated", "longest"), [
+    (10, 1.3, 0, 0), (10, 2.4, 0, 3), (10, 2.6, 1, 1), (10, 3.0, 2, 2), (50, 0.3, 0, 2), (50, 1.0, 29, 29)])
+def test_measurements_that_are_sent_several_times_keep_the_state_fresh(every, speed, repeated, longest):
+    """Those of 100 Hz and 20 Hz, at 1 kHz. From the repeat on with which the joint would have gone 0.02 rad, each is
+    refused, until the next measurement; where none is, the step to that may be implausible at first.
+    """
+    verdicts, _, counts = told(lambda t: (speed * t, speed), every=every)
+    assert counts["repeated"] == pytest.approx(repeated * 2000 // every, abs=2)
+    assert counts.total() == (~verdicts).sum()
+    assert np.diff(np.flatnonzero(verdicts)).max() <= longest + 1    # ms; states are stale after 50

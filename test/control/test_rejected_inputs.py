@@ -5,7 +5,7 @@ import copy
 
 import numpy as np
 import pytest
-from support.arm import NAMES, Q, V, arm
+from support.arm import NAMES, Q, V, arm, measured
 from support.elastic_arm import MOTORS, W, Z, answer, controller, holding
 from support.equal import same
 
@@ -109,6 +109,6 @@ def test_motors_that_are_never_plausible_are_stale():
     for i in range(100):
         verdict = made.on_motor_state(1.001 + 1e-3 * i, (1001 + i) * MS, MOTORS, Z, [40.0, 0.0, 0.0])
         assert not verdict and "velocity of joint 'shoulder' is 40" in verdict.text
-        found = made.on_state(1.001 + 1e-3 * i, (1001 + i) * MS, NAMES, Q, V)
+        found = made.on_state(1.001 + 1e-3 * i, (1001 + i) * MS, NAMES, measured(made.state.q), V)
     np.testing.assert_allclose(found.motor_effort, holding(made), rtol=0, atol=1e-9)
     assert "motor state" in found.problem

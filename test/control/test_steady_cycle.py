@@ -159,6 +159,27 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
 
 
 @compiled
+def test_a_driver_that_repeats_itself_in_motion_is_refused_as_by_the_ordinary_way():
+    """Steady until by its velocities a joint would have moved by 0.02 rad, at 0.3 rad/s."""
+    motion = moving({"reference_timeout": 0.0, "gains.kp": [10.0]})
+    motion.go(20).stream()
+    motion.go(3)
+    state, usual = motion.both.first.state, motion.fields
+    q, v = state.q.copy(), state.v.copy()
+    motion.fields = lambda *moved: (motion.names, q, v, ())
+    count = int(0.02 / (2e-3 * np.abs(v).max())) + 1
+    assert motion.hits(count) == count and state.stuck
+    rejections = motion.both.first.rejections
+    assert motion.hits(30) == 0 and rejections.counts["repeated"] == 30
+    motion.both.watchdog(motion.now)
+    assert motion.both.first.safety.mode == "stale"
+    motion.fields = usual
+    motion.go(700).stream()
+    motion.go(300)
+    assert motion.hits() == 20 and rejections.counts["repeated"] == 30
+
+
+@compiled
 def test_angles_that_wrap_are_the_same():
     """Continuous joints that are reported between −π and π."""
     model = arm(extra=LINK.format(name="hand", mass=0.5) + JOINT.format(

@@ -32,6 +32,25 @@ def moving(values, model=None, **drives):
     return Motion(settings(values, model, **drives))
 
 
+@pytest.mark.parametrize("streams", [True, False], ids=["steady", "accepted in one call"])
+def test_a_driver_that_repeats_itself_in_motion_is_refused_as_by_the_ordinary_way(streams):
+    motion = moving(PD | {"reference_timeout": 0.0})
+    motion.go(20)
+    if streams:
+        motion.stream(rows=5)
+    motion.go(23)
+    state, usual = motion.both.first.state, motion.fields
+    q, v = state.q.copy(), state.v.copy()
+    motion.fields = lambda *moved: (motion.names, q, v, ())
+    count = int(0.02 / (2e-3 * np.abs(v).max())) + 1
+    assert motion.hits(count) == (count if streams else 0) and state.stuck
+    rejections = motion.both.first.rejections
+    assert motion.hits(10) == 0 and rejections.counts["repeated"] == 10
+    motion.fields = usual
+    motion.go(50)
+    assert rejections.counts["repeated"] == 10 and not state.stuck
+
+
 @pytest.mark.parametrize("values", [{"mode": "feed_forward"}, PD, PD | {"friction.coulomb": False},
                                     PD | {"effort_limits.rate": [1e6], "motor_effort_limits.rate": [1e6]}])
 def test_every_law_is_answered_by_the_steady_cycle(values):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from safety_filter import COMMAND, FALLBACK, SAFE, PlainFilter, close, make
-from support.arm import NAMES, Q, V, arm
+from support.arm import NAMES, Q, V, arm, measured
 from support.elastic_arm import MOTORS, W, Z, controller
 
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
@@ -89,13 +89,14 @@ def test_motors_that_are_heard_of_are_braked_where_the_clock_leaps(leap):
         for cycle in range(100):
             now = 1.0 + 2e-3 * cycle
             stamp = round(1e9 * (now + 200.0 + (leap if cycle >= 40 else 0.0)))
+            z = measured(made.motor_state.position, Z)
             if motors_first:
-                made.on_motor_state(now, stamp, MOTORS, Z, W)
-            command = made.on_state(now, stamp, NAMES, Q, V)
+                made.on_motor_state(now, stamp, MOTORS, z, W)
+            command = made.on_state(now, stamp, NAMES, measured(made.state.q), V)
             if command:
                 found.append(command.motor_effort)
             if not motors_first:
-                made.on_motor_state(now, stamp, MOTORS, Z, W)
+                made.on_motor_state(now, stamp, MOTORS, z, W)
         assert made.state.clock_restarts == 1
         return np.array(found[20:])    # from where the period is known
 

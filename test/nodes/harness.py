@@ -121,6 +121,7 @@ class Peer:
         self._clients: dict[tuple[Any, str], Any] = {}
         self._parameters: dict[str, AsyncParameterClient] = {}
         self._stamps = itertools.count(1_000_000_000_000, 1_000_000)
+        self._sent: list[float] = []    # positions of the last state
         self._states = self.node.create_publisher(JointState, "joint_states", RELIABLE)
         self._references = self.node.create_publisher(JointReference, f"{target}/reference", RELIABLE)
         self.node.create_subscription(JointEffort, f"{target}/effort", self.efforts.append, RELIABLE)
@@ -162,10 +163,18 @@ class Peer:
 
     def send_state(self, names: Sequence[str], q: Any, v: Any = (), effort: Any = (),
                    stamp: Time | None = None) -> Time:
-        message = JointState(name=list(names), position=list(q), velocity=list(v), effort=list(effort))
-        message.header.stamp = self.stamp() if stamp is None else stamp
+        """Send a joint state. In motion, those with new stamps have never the positions of the last one to the bit, as
+        of a driver that repeats itself: they are 1e-12 off.
+        """
+        q = list(q)
+        if stamp is None:
+            stamp = self.stamp()
+            q = [x + 1e-12 for x in q] if np.any(v) and q == self._sent else q
+        self._sent = q
+        message = JointState(name=list(names), position=q, velocity=list(v), effort=list(effort))
+        message.header.stamp = stamp
         self._states.publish(message)
-        return message.header.stamp
+        return stamp
 
     def send_reference(self, names: Sequence[str], q: Any, v: Any = (), a: Any = (), jerk: Any = (), snap: Any = (),
                        stamp: Time | None = None) -> None:

@@ -56,7 +56,7 @@ class Both:
 
         def send():
             if time.monotonic() >= due[0]:
-                sent[:], due[0] = [peer.send_state(self.names, q, v)], time.monotonic() + LOST
+                sent[:], due[0] = [peer.send_state(self.names, q, v, stamp=peer.stamp())], time.monotonic() + LOST
 
         effort = peer.spin_until(lambda: next((each for each in peer.efforts if each.header.stamp in sent), None),
                                  "effort", send)

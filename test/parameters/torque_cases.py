@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from parameters.case import Case, Values, begun
-from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
+from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf, measured
 from support.lqr import gain
 
 import rbd_ros as rbd
@@ -61,6 +61,8 @@ class Arm:
 
     def answer(self, q: Any = Q, v: Any = V, effort: Any = ()) -> Any:
         """The answer to a joint state."""
+        if np.any(v):
+            q = measured(self.made.state.q, q)
         return self.made.on_state(self.now, round(self.now * 1e9), NAMES, q, v, effort)
 
     def state(self, *given: Any, **named: Any) -> Any:

@@ -19,6 +19,13 @@ JOINT = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child li
   <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="{effort}" velocity="3"/>{extra}</joint>"""
 
 
+def measured(last, q=Q):
+    """Positions q of a driver that measures, after those of its last state: these to the bit are of one that repeats
+    itself.
+    """
+    return q + 1e-12 * np.array_equal(last, q)
+
+
 def arm_urdf(shoulder_effort: float = 100.0, extra: str = "") -> str:
     """base –shoulder– upper –elbow– lower, plus `extra` XML."""
     joints = (JOINT.format(name="shoulder", kind="revolute", parent="base", child="upper", x=0, effort=shoulder_effort,

@@ -8,7 +8,7 @@ from rbd_ros.core.dynamics.friction import friction_effort, friction_effort_deri
 from rbd_ros.runtime.control.elastic_controller import ElasticController
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 
-from .arm import NAMES, Q, V, arm
+from .arm import NAMES, Q, V, arm, measured
 
 MS = 1_000_000
 DRIVES = {"shoulder": {"type": "series_elastic", "stiffness": 800.0, "max_deflection": 0.1,
@@ -43,8 +43,8 @@ def commanded(made, now=1.0, stamp_ns=MS, reference=R, motors=True):
     if reference is not None:
         assert made.on_reference(now, 0, NAMES, *reference)
     if motors:
-        assert made.on_motor_state(now, stamp_ns, MOTORS, Z, W)
-    return made.on_state(now, stamp_ns, NAMES, Q, V)
+        assert made.on_motor_state(now, stamp_ns, MOTORS, measured(made.motor_state.position, Z), W)
+    return made.on_state(now, stamp_ns, NAMES, measured(made.state.q), V)
 
 
 def answer(*arguments, **changed):

@@ -12,7 +12,7 @@ LAWS = ("none", "gravity", "full", "computed_torque")
 BODIES = ("link_2", "link_5", "link_7")
 COUNTED = ("rejected_implausible", "rejected_repeated", "position_restarts", "timeouts", "non_finite_command",
            "not_following", "slow_loops", "saturated", "rate_limited")
-FAULTS = ("nan", "jump", "fast", "no velocity", "frozen", "wobble", "step", "runaway")
+FAULTS = ("nan", "jump", "fast", "no velocity", "frozen", "fading", "wobble", "step", "runaway")
 
 
 class Walk:
@@ -62,12 +62,16 @@ class Walk:
             self.q = self.q + 0.002 * self.v
         q, v = self.q.copy(), self.v.copy()
         self.left -= self.left > 0
-        if not self.left and not self.closes and rng.random() < 0.01:
+        begins = not self.left and not self.closes and rng.random() < 0.01
+        if begins:
             self.left, self.fault = int(rng.choice([1, 3, 20, 60, 400])), str(rng.choice(FAULTS))
         if self.left:
             self.events[self.fault] += 1
             if self.fault == "frozen" and self.last is not None:
                 q, v = self.last
+            elif self.fault == "fading" and self.last is not None:    # at rest, by velocities through a low-pass
+                q, v = self.last[0], 0.97 * self.last[1]
+                v[2] = 0.5 if begins else v[2]
             elif self.fault == "jump":
                 q[2] += 0.7
             elif self.fault == "fast":
@@ -79,7 +83,7 @@ class Walk:
             elif self.fault == "runaway":    # a joint that is faster than its limits, with or without moving
                 v[5] = 7.0
                 q[5] += 0.002 * 7.0 * self.left * rng.choice([0.0, -1.0, -1.0, -1.0])
-            elif self.fault != "frozen":
+            elif self.fault not in ("frozen", "fading"):
                 (q if self.fault == "nan" else v)[3] = np.nan
         self.last = q, v
         return q, v

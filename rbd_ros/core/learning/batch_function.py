@@ -257,7 +257,7 @@ class BatchFunction:
         self._stored = StoredPositions(model)
         tree = wanted_of(model, text if constraints is None else name.removeprefix("constrained_"))
         self._state = len(tree.arguments)
-        self.arguments = dict(zip(tree.arguments, tree.sizes(model)[0], strict=True))
+        self.arguments = tree.inputs(model)
         self.arguments |= {"inertias": PARAMETERS * len(self._bodies)} if self._bodies else {}
         self.arguments |= {"friction": model.nv * len(self._fields)} if self._fields else {}
         self.outputs = dict(zip(OUTPUTS[tree.of], tree.function.shapes(model), strict=True))

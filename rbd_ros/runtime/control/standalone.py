@@ -99,7 +99,6 @@ class TorqueController:
         settings = self._settings(self._values)
         self._logic = _logic(node, self._described, settings)
         self._logic.warm_up()
-        self._logic.state.note_repeats()
         if settings.unlimited:
             warn(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot description nor "
                  "'effort_limits.maximum' has one")

@@ -60,9 +60,10 @@ class StateInput:
         """Number of restarts; each invalidates earlier references and commands."""
         return self.clock_restarts + self.position_restarts
 
-    def note_repeats(self) -> None:
-        """Reject states of a driver that repeats itself: positions that stay equal though joints move."""
-        self._check.notes_repeats = True
+    @property
+    def stuck(self) -> bool:
+        """Whether another state in motion with the last positions will be rejected as repeated."""
+        return self._check.stuck
 
     def allow(self, plausible: Array | float) -> None:
         """Change the factor of the velocity limits."""

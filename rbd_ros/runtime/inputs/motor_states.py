@@ -27,7 +27,7 @@ class MotorInput:
     Motors may come in any order, with others between them. The motor of a rigid joint is the joint: it may be missing,
     and is ignored. Implausible successors of the last valid state are rejected, as for joint states, by the velocity
     limits of the motors' joints (`plausible`: their factor (nv,)). The velocity limit of a second motor, of variable
-    stiffness, crosses its range within ACROSS.
+    stiffness, crosses its range within ACROSS, which is its unit of motion for drivers that repeat themselves.
     """
 
     def __init__(self, actuation: Actuation, rejections: Rejections, timeout: float,
@@ -45,8 +45,9 @@ class MotorInput:
             ranges[joints] = np.asarray(spring.upper) - np.asarray(spring.lower)
         limit, turn = velocity_limits(actuation.model)[self._joint], self._turns.turn[self._joint]
         second = self._needed >= actuation.nv
-        limit[second], turn[second] = ranges / ACROSS, 0.0
-        self._check = Plausibility([self._wanted[i] for i in self._needed], limit, math.inf, turn)
+        unit = np.ones(len(self._needed))
+        limit[second], turn[second], unit[second] = ranges / ACROSS, 0.0, ranges
+        self._check = Plausibility([self._wanted[i] for i in self._needed], limit, math.inf, turn, unit)
         self._quick = QuickStates(self._check, len(self._needed))
         self.allow(plausible)
         self._rejections = rejections

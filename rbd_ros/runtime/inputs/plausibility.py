@@ -7,7 +7,8 @@ positions: |v − w| ≤ T + SLACK/Δt. The velocity of a state after the timeou
 Drivers may repeat positions with new stamps, above all after a gap (GAP periods). The time of gaps and of bitwise equal
 positions is therefore added to the allowed motion of the next CAUGHT_UP states, until one of them moves by more than
 would be possible without it; positions that stay equal for longer are those of a robot at rest. If by its velocities a
-joint would have moved by STUCK meanwhile, they are those of a driver that repeats itself (`notes_repeats`).
+joint would have moved by STUCK meanwhile, they are those of a driver that repeats itself, and are rejected until they
+change, or the measured velocities are those of a robot at rest, as at the end of a driver's low-pass filter.
 """
 from __future__ import annotations
 
@@ -48,18 +49,20 @@ class Known(NamedTuple):
 
 
 class Plausibility:
-    """Judges states of joints `names` with velocity limits `limit`; `turn`: 2π for angles that wrap, else 0."""
+    """Judges states of joints `names` with velocity limits `limit`. turn: 2π for angles that wrap, else 0. unit:
+    factor of STUCK and CREEP, for coordinates that are neither angles nor lengths.
+    """
 
-    def __init__(self, names: Sequence[str], limit: Array, factor: Array | float, turn: Array) -> None:
-        self._names, self._limit, self._turn = names, limit, turn
+    def __init__(self, names: Sequence[str], limit: Array, factor: Array | float, turn: Array,
+                 unit: Array | float = 1.0) -> None:
+        self._names, self._limit, self._turn, self._unit = names, limit, turn, unit
         self._wraps = bool(turn.any())
         self.clock = StampClock()
         self.last: Known | None = None
         self._suspect: Known | None = None
         self._suspects = 0
-        self.notes_repeats = False          # whether drivers that repeat themselves are rejected
-        self._went: Array | None = None     # by velocities, while positions stayed equal
-        self.stuck = False                  # whether a state with the last positions will be rejected
+        self._went: Array | None = None     # by velocities, in units, while positions stayed equal
+        self.stuck = False                  # whether a state in motion with the last positions will be rejected
         self._gap, self._behind = 0.0, 0    # s added to the allowed motion; number of further states
         self.allow(factor)
 
@@ -73,7 +76,8 @@ class Plausibility:
     def admit(self, now: float, time_ns: int, q: Array, v: Array | None, timeout: float) -> int:
         """The meaning of a state; raises `Implausible`. v: None or NaN if not measured. `keep` must follow."""
         last = self.last
-        if self.stuck and last is not None and q.tobytes() == last.q.tobytes():
+        if (self.stuck and last is not None and q.tobytes() == last.q.tobytes()
+                and v is not None and self._moves(v).any()):
             i = int(np.argmax(np.abs(self._went)))    # type: ignore[arg-type]
             raise Implausible("repeated", "the driver repeats positions, which stay equal to the bit though joint "
                               f"'{self._names[i]}' moves at {last.v[i]:.3g} (rad/s or m/s)")
@@ -142,12 +146,16 @@ class Plausibility:
 
     def _stay(self, state: Known, last: Known, went: Array | None) -> None:
         """Note how far a robot with the positions of the last state went since, by its velocities. went: until then."""
-        moves = np.abs(state.v) > CREEP
-        if not (self.notes_repeats and moves.any()):
+        moves = self._moves(state.v)
+        if not moves.any():
             return
-        step = state.v * ((state.time_ns - last.time_ns) * 1e-9)
+        step = state.v / self._unit * ((state.time_ns - last.time_ns) * 1e-9)
         self._went = np.where(moves, step if went is None else went + step, 0.0)
         self.stuck = bool((np.abs(self._went) > STUCK).any())
+
+    def _moves(self, v: Array) -> NDArray[np.bool_]:
+        """Which joints move by their velocities; not those of NaN."""
+        return np.abs(v) > CREEP * self._unit
 
     def forget(self) -> None:
         """Reset: the next state is the first one."""

@@ -52,7 +52,7 @@ class QuickStates:
     def accept(self, now: float, data: bytes, timeout: float) -> Known | None:
         """Accept the state in a message as the last valid one; None if the ordinary validation must decide."""
         check, last = self._check, self._check.last
-        if (last is None or last is not self._last or check.bounds[0] is not self._bound
+        if (last is None or last is not self._last or check.stuck or check.bounds[0] is not self._bound
                 or len(data) != len(self._bytes)):
             return None
         self._bytes[:] = data

@@ -104,9 +104,9 @@ class SteadyCycle(ABC, Generic[L]):
         controller = self._controller
         safety = controller.safety
         laws = safety.laws
-        if (controller.state.q is not self._q or safety.modes.mode != "running" or safety.settings is not self._settings
-                or laws.new is not self._laws or laws.old is not None or len(data) != len(self._bytes)
-                or self.happened(now, laws.new)):
+        if (controller.state.q is not self._q or controller.state.stuck or safety.modes.mode != "running"
+                or safety.settings is not self._settings or laws.new is not self._laws or laws.old is not None
+                or len(data) != len(self._bytes) or self.happened(now, laws.new)):
             return None
         self._bytes[:] = data
         words = self._whole
