@@ -263,8 +263,8 @@ def test_without_shapes_obstacles_are_rejected():
 
 # ---- the process of searches
 
-@pytest.fixture(scope="module")
-def searcher():
+@pytest.fixture
+def searcher():    # of each test: a killed search leaves a new process, and the first search of one differs
     made = SearchProcess(MODEL, planner().collisions)
     yield made
     made.close()
