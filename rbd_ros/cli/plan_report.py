@@ -20,8 +20,9 @@ SECOND = 1_000_000_000
 
 
 def text(plan: Plan, task: PlanningTask, collisions: str) -> str:
-    """Summary: whether the motion is good, figures, usage of each kind of limit, and usage per joint.
-    collisions: what is said of them."""
+    """Summary: whether the motion is good, figures, usage of each kind of limit, and usage per joint,
+    and the line `collisions`.
+    """
     motion = plan.motion
     objective = " + ".join(name if weight == 1.0 else f"{weight:g} {name}" for name, weight in task.objective.items())
     headline = "optimal motion" if plan.good else "NO GOOD MOTION FOUND"

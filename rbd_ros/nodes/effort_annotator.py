@@ -119,12 +119,12 @@ class EffortAnnotatorNode(ModelNode):
         """`_fill` for a goal, which was not measured before it was read."""
         if not self.active:
             return f"node {self.get_fully_qualified_name()} is not active: {self.status}"
-        try:
-            check_size("~/follow_joint_trajectory", len(message.points), self._most_points, MOST_POINTS.name, "points")
-        except Rejected as error:
-            with self.lock:
-                return str(self.annotator.rejections.add(error).text)
         with self.lock:
+            try:
+                check_size("~/follow_joint_trajectory", len(message.points), self._most_points, MOST_POINTS.name,
+                           "points")
+            except Rejected as error:
+                return str(self.annotator.rejections.add(error).text)
             return self._fill(message)
 
     def _fill(self, message: JointTrajectory) -> str:

@@ -237,6 +237,8 @@ def test_redundant_motors_need_less_effort():
 def test_limits_of_dependent_joints_are_kept():
     model, constraints, q0, q1 = mechanism("five_bar")
     free = rbd.optimize_motion(model, q0, q1, 1.0, constraints=constraints, actuated=MOTORS["five_bar"])
+    with pytest.raises(rbd.RbdError, match="a motion with loops is not of polynomials"):
+        free.polynomials()
     speed = np.abs(free(np.linspace(0.0, 1.0, 400)).v).max(axis=0)
     limit = np.where(np.arange(5) == model.velocity_names.index("left_elbow"), 0.9 * speed, 10.0)
     motion = rbd.optimize_motion(model, q0, q1, 1.0, constraints=constraints, actuated=MOTORS["five_bar"],

@@ -124,7 +124,7 @@ def test_distances_are_those_of_coal_and_gradients_those_of_differences(name):
     model, collisions = cell(name)
     rng = np.random.default_rng(3)
     q = np.array([model.random_configuration(rng) for _ in range(40)])
-    distances, gradients = collisions._sweeper.near(q, np.inf, slopes=True)
+    distances, gradients = collisions.sweeper.near(q, np.inf, slopes=True)
     apart = distances > -np.inf
     cylinders = name.endswith("panda_collision")
     assert np.abs(distances - collisions.distances(q))[apart].max() < (1e-7 if cylinders else 1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
-from scipy.interpolate import BSpline
+from scipy.interpolate import BSpline, PPoly
 
 from rbd_ros.core.errors import RbdError
 from rbd_ros.core.motion.splines import SplineMotion, basis
@@ -25,6 +25,10 @@ def test_motion_and_derivatives_are_scipys(degree, count):
         expected = peer(t, nu=k)
         np.testing.assert_allclose(value, expected, rtol=0.0, atol=1e-11 * np.abs(expected).max())
         np.testing.assert_array_equal(motion(t[5])[k], value[5])
+    breaks, powers = motion.polynomials()
+    pieces = PPoly(powers.swapaxes(0, 1)[::-1], breaks)
+    for k, value in enumerate(motion(t)):
+        np.testing.assert_allclose(pieces(t, nu=k), value, rtol=0.0, atol=1e-11 * np.abs(value).max())
 
 
 @pytest.mark.parametrize("degree", [5, 7])

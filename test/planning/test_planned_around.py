@@ -17,7 +17,7 @@ from rbd_ros.runtime.planning.motion_planner import MotionPlanner
 from rbd_ros.runtime.planning.motion_request import MotionRequest
 from rbd_ros.runtime.planning.planner_settings import PlannerSettings
 from rbd_ros.runtime.planning.robot_collisions import UNAWARE, considered
-from rbd_ros.runtime.planning.sampled import Interpolation, interpolated
+from rbd_ros.runtime.planning.sampled import Points, interpolated
 from rbd_ros.runtime.planning.search_process import SearchProcess
 
 pytest.importorskip("coal")
@@ -108,7 +108,7 @@ def test_pieces_of_the_interpolation_are_those_of_another_library():
     rng = np.random.default_rng(0)
     t = np.cumsum(rng.uniform(0.1, 1.0, 6))
     q, v, a = rng.normal(size=(3, 6, 2))
-    breaks, powers = Interpolation(t, q, v, a).polynomials()
+    breaks, powers = Points(t, q, v, a, q).polynomials()
     middle = 0.5 * (breaks[1:] + breaks[:-1])
     values = np.einsum("kmj,km->kj", powers, (middle - breaks[:-1])[:, None] ** np.arange(powers.shape[1]))
     np.testing.assert_allclose(values, BPoly.from_derivatives(t, np.stack([q, v, a], axis=1))(middle), atol=1e-12)
@@ -263,8 +263,8 @@ def test_without_shapes_obstacles_are_rejected():
 
 # ---- the process of searches
 
-@pytest.fixture(scope="module")
-def searcher():
+@pytest.fixture
+def searcher():    # of each test: a killed search leaves a new process, and the first search of one differs
     made = SearchProcess(MODEL, planner().collisions)
     yield made
     made.close()

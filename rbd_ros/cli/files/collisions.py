@@ -6,11 +6,10 @@ from pathlib import Path
 
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.motion.collision.clearance import CLEARANCE
 from ...core.motion.collision.collision_model import CollisionModel
 from ...runtime.planning.robot_collisions import UNAWARE, robot_collisions
 from .robot import description_of
-
-CLEARANCE = 0.01        # m
 
 
 def add_collisions(parser: argparse.ArgumentParser) -> None:
@@ -36,14 +35,13 @@ def collisions_of(namespace: argparse.Namespace, model: RobotModel,
             raise RbdError("--obstacles and --no-collisions: expected one of them")
         return None, UNAWARE
     try:
-        collisions, without = robot_collisions(description_of(namespace), model, namespace.srdf)
+        collisions, without = robot_collisions(description_of(namespace), model, namespace.srdf,
+                                               namespace.obstacles)
     except RbdError as error:
         if namespace.obstacles is not None or namespace.srdf is not None:
             raise
         if needed:
             raise RbdError(f"{error}. With --no-collisions it goes on without them") from None
         return None, f"{UNAWARE} ({error})"
-    if namespace.obstacles is not None:
-        collisions = collisions.with_obstacles(namespace.obstacles)
     return collisions, (f"collisions: {len(collisions.pairs)} pairs of shapes keep {namespace.clearance:g} m at all "
                         f"times{without}")

@@ -19,11 +19,10 @@ from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
 from .closed.closed_motion import ClosedMotion
-from .collision.clearance import RESOLUTION, Clearance, contact
+from .collision.clearance import CLEARANCE, Clearance
 from .collision.collision_model import CollisionModel
-from .collision.distance_rows import JOINED
 from .optimal.checked_task import checked_task, check_first_guess
-from .optimal.certificate import PASSIVE, Certificate, Usage, certify
+from .optimal.certificate import PASSIVE, Certificate, certify
 from .optimal.first_guess import first_duration, first_guess, minimum_jerk, with_jerk_weight
 from .optimal.free_guess import free_guess
 from .interior_point.search import STOPPED, Solution
@@ -37,6 +36,7 @@ from .places.body_goal import BodyGoal
 from .places.plane_limit import PlaneLimit
 from .splines import SplineMotion
 from .trajectory import Reference
+from .usage import Usage
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-6
@@ -104,6 +104,12 @@ class OptimalMotion:
     def __call__(self, t: ArrayLike) -> Reference:
         return self.spline(t) if self._closed is None else self._closed(t)
 
+    def polynomials(self) -> tuple[Array, Array]:
+        """`SplineMotion.polynomials`; raises `RbdError` for a motion with loops."""
+        if self._closed is not None:
+            raise RbdError("a motion with loops is not of polynomials")
+        return self.spline.polynomials()
+
     def sample(self, t: float) -> Reference:
         """The reference at time t (s), as by calling the motion."""
         return self(t)
@@ -136,7 +142,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
                     constraints: ConstraintSet | None = None, actuated: ArrayLike | Sequence[str] | None = None,
                     minimize: str = "effort", passive_tolerance: float = 1e-3, planes: Iterable[PlaneLimit] = (),
-                    collisions: CollisionModel | None = None, clearance: float = 0.01,
+                    collisions: CollisionModel | None = None, clearance: float = CLEARANCE,
                     actuation: Actuation | None = None,
                     smoothing: float = SMOOTHING, friction: Friction | None = None,
                     degree: int = 5, control_points: int = 20, nodes: int = 100,
@@ -239,8 +245,10 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
         apart = None
         while task.distances is not None and result[1].converged:
             apart = task.distances.certificate(result[2])
+            if apart.clear:
+                break
             near = task.distances.with_nearby(result[2].states(np.linspace(0.0, 1.0, count), 1)[:, 0])
-            if apart.clear or len(near) == len(task.distances):
+            if len(near) == len(task.distances):
                 break
             task, apart = replace(task, distances=near), None
             result, spent = refined(task, result[2].control, result[2].duration, count, tolerance, deadline, stop,
@@ -279,9 +287,8 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
     reason, usage = solution.reason, dict(certificate.usage)
     if task.distances is not None:
         apart = apart or task.distances.certificate(spline)
-        if not apart.clear and apart.pair is not None:
-            over = max(task.distances.clearance - apart.distance, RESOLUTION)
-            usage["distance"] = Usage(1.0 + over, JOINED.join(apart.pair), apart.time)
+        if not apart.clear:
+            usage["distance"] = task.distances.excess(apart)
     missed = [(name, pose.body) for name, pose, q in zip(("start", "goal"), task.poses, spline.control[[0, -1]],
                                                          strict=True) if pose and not pose.holds(q)]
     converged = solution.converged and not missed
@@ -294,7 +301,7 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
         if name == PASSIVE and solution.converged:
             reason = "more control_points help"
         amount = (f"point '{used.joint}' is {used.ratio - 1.0:.4g} m beyond its plane" if name == "clearance" else
-                  _touch(used, task.distances.clearance) if name == "distance" and task.distances is not None else
+                  apart.reason if name == "distance" and apart is not None else
                   f"the {name} of joint '{used.joint}' is {used.ratio:.4g} times "
                   + ("what is tolerated" if name == PASSIVE else "its limit"))
         reason = f"infeasible ({reason}), at best {amount} at {used.time:.4g} s"
@@ -303,8 +310,3 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
     fine = Problem(task, task.nodes(FINE * len(problem.nodes.s)))
     return OptimalMotion(spline, fine.values(solution.x).cost, converged, solution.residual, iterations,
                          usage, reason, solution.reason, time.perf_counter() - begin, task)
-
-
-def _touch(used: Usage, clearance: float) -> str:
-    first, _, second = used.joint.partition(JOINED)
-    return contact((first, second), clearance - (used.ratio - 1.0), clearance)

@@ -175,6 +175,11 @@ class SplineMotion:
             out[d] = value / self.duration**d
         return out
 
+    def polynomials(self) -> tuple[Array, Array]:
+        """Times (K + 1,) from 0 in s, and powers (K, degree + 1, nv) of the time since each but the last."""
+        scale = self.duration ** -np.arange(self.basis.degree + 1.0)
+        return np.linspace(0.0, self.duration, self.basis.intervals + 1), self._pieces * scale[:, None]
+
     def __call__(self, t: ArrayLike) -> Reference:
         times = np.asarray(t, dtype=np.float64)
         if times.ndim > 1 or not np.isfinite(times).all():

@@ -18,7 +18,7 @@ from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
-from .optimal.certificate import Usage, ratio_to_limits
+from .optimal.certificate import ratio_to_limits
 from .optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from .along.path_speed import path_speed
 from .optimal.checked_task import check_model
@@ -27,11 +27,13 @@ from .optimal.springs import links_and_springs
 from .optimal.task import ROUNDING
 from .optimization import OptimalMotion
 from .along.paths import InterpolatedPath, path_of
+from .collision.clearance import CLEARANCE
 from .collision.collision_model import CollisionModel
 from .collision.distance_rows import checked_collisions
 from .along.smooth_timing import smooth_timing
 from .splines import SplineMotion, basis
 from .trajectory import Reference
+from .usage import Usage
 
 Array = NDArray[np.float64]
 FIRST_MARGIN = 1e-4  # relative margin to the limits at grid points; increased after violations between them
@@ -138,7 +140,7 @@ class TimedPath:
 
 def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMotion, *,
                  limits: MotionLimits | None = None, external_wrenches: Any = None,
-                 collisions: CollisionModel | None = None, clearance: float = 0.01, smoothing: float = SMOOTHING,
+                 collisions: CollisionModel | None = None, clearance: float = CLEARANCE, smoothing: float = SMOOTHING,
                  friction: Friction | None = None, start_speed: float = 0.0, goal_speed: float = 0.0, grid: int = 1000,
                  actuation: Actuation | None = None, control_points: int = 100,
                  time_limit: float = 10.0) -> TimedPath:

@@ -13,7 +13,8 @@ from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.collision.collision_model import CollisionModel
-from ...core.motion.optimal.certificate import Usage
+from ...core.motion.collision.distance_rows import DistanceRows
+from ...core.motion.usage import Usage
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.optimization import Progress, optimize_motion
 from ...core.motion.places.body_goal import BodyGoal
@@ -23,7 +24,7 @@ from ..service.robot_state import RobotStates
 from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, check_sizes, planning_task
 from .planner_settings import PlannerSettings
 from .robot_collisions import UNAWARE
-from .sampled import Interpolation, Points, interpolated, sampled
+from .sampled import Points, interpolated, sampled
 
 Array = NDArray[np.float64]
 FEWEST, PER_WAYPOINT = 20, 3    # control points
@@ -68,7 +69,7 @@ def warm_up(model: RobotModel, collisions: CollisionModel | None = None) -> None
     if collisions is not None:
         collisions.certify(np.stack([q, q + 0.1]))
         collisions.closest(q)
-        collisions._sweeper.near(q[None], 1.0, slopes=True)
+        DistanceRows.of_all(model, collisions, 1.0).jacobian(q[None])
 
 
 class MotionPlanner:
@@ -164,6 +165,7 @@ def _check_between(task: PlanningTask, points: Points) -> None:
             raise RbdError(f"sample_period is {task.sample_period:g} s, too long: between the points the {name} of "
                            f"joint '{task.model.joint_names[j]}' would leave its limit")
     if task.collisions is not None:
-        apart = task.collisions.certify(Interpolation(*points[:4]), max(task.clearance - BETWEEN_POINTS, 0.0))
+        apart = task.collisions.certify(points, max(task.clearance - BETWEEN_POINTS, 0.0))
         if not apart.clear:
-            raise RbdError(f"sample_period is {task.sample_period:g} s, too long: between the points, {apart.reason}")
+            raise RbdError(f"sample_period is {task.sample_period:g} s, too long: between the points, {apart.reason} "
+                           f"at {apart.time:.4g} s")

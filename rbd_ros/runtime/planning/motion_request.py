@@ -12,6 +12,7 @@ from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError, unknown_name
 from ...core.model.payload import payload, with_payloads
 from ...core.model.robot_model import RobotModel
+from ...core.motion.collision.clearance import CLEARANCE
 from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.places.body_goal import BodyGoal
@@ -83,7 +84,7 @@ class PlanningTask:
     memory_limit: float = np.inf    # MiB, of the worker process
     starts: int = 1
     collisions: CollisionModel | None = None
-    clearance: float = 0.01    # m, between its pairs
+    clearance: float = CLEARANCE    # m, between its pairs
 
 
 def check_sizes(request: Any, settings: PlannerSettings) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
+from ...core.motion.collision.clearance import CLEARANCE
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.position_limits import limits as position_limits
 from ...core.motion.splines import MOST_POINTS
@@ -68,7 +69,7 @@ class PlannerSettings:
                           name="collisions.srdf", read_only=True)
     obstacles: str = parameter("", "Path of a YAML file of what stands around the robot (docs/collision.md); more may "
                                "come on ~/obstacles.", name="collisions.obstacles", read_only=True)
-    clearance: float = parameter(0.01, "Smallest distance between links, and to obstacles, m.",
+    clearance: float = parameter(CLEARANCE, "Smallest distance between links, and to obstacles, m.",
                                  name="collisions.clearance", lower=0.0, upper=10.0)
 
     @staticmethod

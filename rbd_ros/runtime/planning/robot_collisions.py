@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.collision.collision_model import CollisionModel
+from ...core.motion.collision.distance_rows import checked_collisions
 from ...core.motion.collision.sampled import sampled_pairs
 from .planner_settings import PlannerSettings
 
@@ -24,20 +25,21 @@ class Considered(NamedTuple):
 
 
 def robot_collisions(description: str | os.PathLike[str], model: RobotModel,
-                     srdf: str | os.PathLike[str] | None) -> tuple[CollisionModel, str]:
-    """Collision model of the shapes of a description, and in words which pairs are left out because they always touch:
-    without an SRDF, which names such pairs. Raises `RbdError`.
+                     srdf: str | os.PathLike[str] | None,
+                     obstacles: str | os.PathLike[str] | None) -> tuple[CollisionModel, str]:
+    """Collision model of the shapes of a description and a file of obstacles, and in words which pairs are left out
+    because they always touch: without an SRDF, which names such pairs. Raises `RbdError`.
     """
-    collisions = CollisionModel.from_urdf(description, model, srdf)
-    collisions._sweeper.check()
+    collisions = checked_collisions(model, CollisionModel.from_urdf(description, model, srdf))
     if len(collisions.pairs) > MOST_PAIRS:
         raise RbdError(f"'{model.name}' has {len(collisions.pairs)} pairs of shapes that may touch, expected at most "
                        f"{MOST_PAIRS}: simplify them, or leave out pairs by an SRDF")
-    if srdf is not None:
-        return collisions, ""
-    sampled = sampled_pairs(collisions, CONFIGURATIONS)
-    always = [pair for pair, reason in zip(sampled.pairs, sampled.reasons, strict=True) if reason == "Always"]
-    return collisions.without_pairs(always), (
+    always: list[tuple[str, str]] = []
+    if not srdf:
+        sampled = sampled_pairs(collisions, CONFIGURATIONS)
+        always = [pair for pair, reason in zip(sampled.pairs, sampled.reasons, strict=True) if reason == "Always"]
+        collisions = collisions.without_pairs(always)
+    return collisions.with_obstacles(obstacles) if obstacles else collisions, (
         f", without {', '.join(' – '.join(pair) for pair in always)}, which always touch" if always else "")
 
 
@@ -50,9 +52,7 @@ def considered(settings: PlannerSettings, description: str, model: RobotModel) -
                            "not read: expected them to be empty")
         return Considered(None, f"{UNAWARE} (parameter 'collisions.use')")
     try:
-        collisions, without = robot_collisions(description, model, settings.srdf or None)
-        if settings.obstacles:
-            collisions = collisions.with_obstacles(settings.obstacles)
+        collisions, without = robot_collisions(description, model, settings.srdf or None, settings.obstacles)
     except RbdError as error:
         if needed:
             raise RbdError(f"parameters 'collisions.…': {error}") from None

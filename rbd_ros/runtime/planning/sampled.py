@@ -21,6 +21,12 @@ class Points(NamedTuple):
     a: Array
     effort: Array
 
+    def polynomials(self) -> tuple[Array, Array]:
+        """The interpolation by the controller: times (N,), and powers (N − 1, degree + 1, nv) of the time since each
+        but the last.
+        """
+        return self.time, _segments(*self[:4]).swapaxes(0, 1)
+
 
 def sampled(motion: Any, period: float) -> Points:
     """Equidistant points, at most `period` apart, of a motion from rest to rest with `duration` and `effort(t)`. The
@@ -33,28 +39,11 @@ def sampled(motion: Any, period: float) -> Points:
     return Points(t, q, v, a, motion.effort(t))
 
 
-class Interpolation(NamedTuple):
-    """Points of a motion as the controller interpolates them, as pieces of polynomials."""
-
-    time: Array
-    q: Array
-    v: Array
-    a: Array
-
-    def polynomials(self) -> tuple[Array, Array]:
-        """Times (K + 1,) and powers (K, degree + 1, nv) of the time since each."""
-        first, last = (Waypoint(0.0, self.q[part], self.v[part], self.a[part]) for part in (
-            slice(None, -1), slice(1, None)))
-        return self.time, segment(first, last, np.diff(self.time)[:, None]).swapaxes(0, 1)
-
-
 def interpolated(t: Array, q: Array, v: Array | None, a: Array | None) -> tuple[Array, Array, Array, Array]:
     """Times (M,), positions, velocities and accelerations (M, nv) between points, interpolated as by the controller."""
-    first = Waypoint(0.0, q[:-1], None if v is None else v[:-1], None if a is None else a[:-1])
-    last = Waypoint(0.0, q[1:], None if v is None else v[1:], None if a is None else a[1:])
-    T = np.diff(t)
-    c = segment(first, last, T[:, None])    # (degree + 1, segments, nv)
-    s = T[:, None] * np.linspace(0.0, 1.0, BETWEEN + 1)    # (segments, samples), both ends: accelerations may jump
+    c = _segments(t, q, v, a)
+    # (segments, samples), both ends: accelerations may jump
+    s = np.diff(t)[:, None] * np.linspace(0.0, 1.0, BETWEEN + 1)
     powers = np.stack([s**i for i in range(len(c))])
     derivatives = []
     for d in range(3):
@@ -62,3 +51,10 @@ def interpolated(t: Array, q: Array, v: Array | None, a: Array | None) -> tuple[
         factors = np.ones(len(i)) if d == 0 else i if d == 1 else i * (i - 1.0)
         derivatives.append(np.einsum("i,isk,isj->skj", factors, powers[:len(i)], c[d:]).reshape(-1, q.shape[1]))
     return (t[:-1, None] + s).ravel(), derivatives[0], derivatives[1], derivatives[2]
+
+
+def _segments(t: Array, q: Array, v: Array | None, a: Array | None) -> Array:
+    """Powers (degree + 1, segments, nv) of the time since each point but the last."""
+    first, last = (Waypoint(0.0, q[part], None if v is None else v[part], None if a is None else a[part])
+                   for part in (slice(None, -1), slice(1, None)))
+    return segment(first, last, np.diff(t)[:, None])

@@ -22,6 +22,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.collision.collision_model import CollisionModel
@@ -197,7 +199,13 @@ def serve(descriptor: int) -> None:
 
 
 def _warmed(model: Any, collisions: Any) -> str:
+    from scipy.linalg.lapack import dgesv    # local import: saves 20 MB in nodes without planning
+
     warm_up(model, collisions)
+    # NumPy and SciPy have an OpenBLAS each, whose first call takes a buffer: by version, it tries for ever or ends the
+    # process if that is refused, as by the memory limit of a search
+    np.linalg.solve(np.eye(2), np.eye(2))
+    dgesv(np.eye(2), np.eye(2))
     return "ready"
 
 

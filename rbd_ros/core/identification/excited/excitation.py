@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
+from ...motion.collision.clearance import CLEARANCE
 from ...motion.collision.collision_model import CollisionModel
 from ...motion.collision.distance_rows import DistanceRows
 from ...motion.usage import Usage
@@ -73,7 +74,7 @@ class Excitation:
 
 def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | None = None, harmonics: int | None = None,
                period: float | None = None, rotors: bool = True, planes: Iterable[PlaneLimit] = (),
-               collisions: CollisionModel | None = None, clearance: float = 0.01,
+               collisions: CollisionModel | None = None, clearance: float = CLEARANCE,
                seconds: float = 40.0, seed: int = 0, progress: Progress | None = None) -> Excitation:
     """A motion of this duration (s) that excites the model's inertial parameters, rotors and friction.
 

@@ -21,6 +21,7 @@ from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
 from ...model.state import not_a_model
+from ...motion.collision.clearance import CLEARANCE
 from ...motion.collision.collision_model import CollisionModel
 from ...motion.collision.distance_rows import DistanceRows
 from ...motion.collision.planned_path import search_path
@@ -74,7 +75,7 @@ class PoseExcitation:
 
 def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits | None = None,
                      planes: Iterable[PlaneLimit] = (), collisions: CollisionModel | None = None,
-                     clearance: float = 0.01, speed: float = SPEED, seed: int = 0,
+                     clearance: float = CLEARANCE, speed: float = SPEED, seed: int = 0,
                      progress: Callable[[str], None] | None = None) -> PoseExcitation:
     """A slow motion through `count` poses that determines gravity parameters, friction at low speed and zero offsets.
 
@@ -102,7 +103,9 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
     candidates = middle + rng.uniform(-1.0, 1.0, (CANDIDATES, model.nv)) * (half - sweep)
     directions = rng.choice([-1.0, 1.0], candidates.shape) * sweep
     apart = None if collisions is None else DistanceRows.of_all(model, collisions, clearance)
-    free = _free(model, candidates - directions, candidates + directions, allowed, half_spaces, apart)
+    begin, end = candidates - directions, candidates + directions
+    free = _free(model, begin, end, allowed, half_spaces)
+    free[free] = _clear(begin[free], end[free], apart)
     tell(f"{free.sum()} of {CANDIDATES} random poses are within the limits")
     if free.sum() < count:
         raise RbdError(f"excitation_poses: {int(free.sum())} of {CANDIDATES} random poses are within the limits of "
@@ -174,11 +177,8 @@ def _exchange(columns: Array, count: int) -> NDArray[np.int64]:
     return np.array(chosen)
 
 
-def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, planes: Planes,
-          apart: DistanceRows | None) -> NDArray[np.bool_]:
-    """Whether the straight segments (N, nv) keep all planes, distances and effort limits, at rest with friction of any
-    sign.
-    """
+def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, planes: Planes) -> NDArray[np.bool_]:
+    """Whether the straight segments (N, nv) keep all planes and effort limits, at rest with friction of any sign."""
     s = np.linspace(0.0, 1.0, SAMPLES)[:, None]
     q = (begin[:, None] + s * (end - begin)[:, None]).reshape(-1, model.nv)
     at_rest = np.zeros_like(q)
@@ -186,11 +186,12 @@ def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, pl
     good = (effort <= limits.effort).all(axis=1)
     if len(planes):
         good &= (planes.values(q) >= 0.0).all(axis=1)
-    clear = np.array(good.reshape(len(begin), SAMPLES).all(axis=1))
-    if apart is not None:
-        for i in np.flatnonzero(clear):
-            clear[i] = apart.clear(np.array([begin[i], end[i]]))
-    return clear
+    return np.array(good.reshape(len(begin), SAMPLES).all(axis=1))
+
+
+def _clear(begin: Array, end: Array, apart: DistanceRows | None) -> NDArray[np.bool_]:
+    """Whether the straight segments (N, nv) keep all distances."""
+    return np.array([apart is None or apart.clear(np.stack(ends)) for ends in zip(begin, end, strict=True)], dtype=bool)
 
 
 def _seconds(a: Array, b: Array, speeds: Array) -> float:
@@ -206,8 +207,9 @@ def _path(model: RobotModel, q: Array, speeds: Array, limits: CheckedLimits,
     count = len(q)
     first, second = np.triu_indices(count, 1)
     cost = np.zeros((count, count))
-    straight = _free(model, q[first], q[second], limits, planes, apart)
-    kept = straight if apart is None else _free(model, q[first], q[second], limits, planes, None)
+    kept = _free(model, q[first], q[second], limits, planes)
+    straight = kept.copy()
+    straight[kept] = _clear(q[first][kept], q[second][kept], apart)
     seconds = np.array([_seconds(a, b, speeds) for a, b in zip(q[first], q[second], strict=True)])
     cost[first, second] = np.where(kept, np.where(straight, seconds, AROUND * seconds), BLOCKED)
     cost += cost.T
@@ -226,13 +228,11 @@ def _path(model: RobotModel, q: Array, speeds: Array, limits: CheckedLimits,
                 if gain > 1e-9:
                     order[i:j] = order[i:j][::-1]
                     improved = True
-    ways = [q[[i, j]] for i, j in pairwise(order)]
-    for k, way in enumerate(ways):
-        if apart is not None and not apart.clear(way):
-            ways[k] = search_path(apart.sweeper, way[0], way[1], apart.clearance, limits.position_lower,
-                                  limits.position_upper, k, WAYS_AROUND).points
+    ways = [q[[i, j]] if apart is None else search_path(
+        apart.sweeper, q[i], q[j], apart.clearance, limits.position_lower, limits.position_upper, k, WAYS_AROUND).points
+        for k, (i, j) in enumerate(pairwise(order))]
     if cost[order[:-1], order[1:]].max(initial=0.0) >= BLOCKED or not all(
-            len(way) and _free(model, way[:-1], way[1:], limits, planes, None).all() for way in ways):
+            len(way) and _free(model, way[:-1], way[1:], limits, planes).all() for way in ways):
         raise RbdError("excitation_poses: no transfer between some poses keeps planes, distances and effort limits: "
                        "widen the limits, or ask for fewer poses")
     return order, ways

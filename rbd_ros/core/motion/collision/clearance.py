@@ -13,13 +13,13 @@ from ...model.inertia import Array
 from ...model.joint_kinds import HELICAL, PRISMATIC, REVOLUTE
 from ...model.robot_model import RobotModel
 from ..periodic_motion import PeriodicMotion, fourier
-from ..splines import SplineMotion
 from . import separation
 from .pieces import Piece
 from .sweeping import CLEAR, GAVE_UP, NEAR, near_distances, sweep_motion
 
 CORES = {"sphere": separation.POINT, "capsule": separation.SEGMENT, "box": separation.BOX,
          "cylinder": separation.CYLINDER, "mesh": separation.HULL, "plane": separation.PLANE}
+CLEARANCE = 0.01        # m, of planned motions by default
 ENDLESS = 1e30          # m, radius of a plane's sphere
 ROUNDING = 1e-9         # m, beyond the clearance: what touches exactly is not clear
 RESOLUTION = 1e-6       # m: how far pieces move in the smallest interval
@@ -139,13 +139,8 @@ def polynomials(model: RobotModel, motion: Any) -> tuple[Array, Array, Array | N
     connections are meant, a spline or a Fourier series. Raises `RbdError` for other motions.
     """
     motion = getattr(motion, "motion", motion)         # Excitation
-    if getattr(motion, "_closed", None) is not None:
-        raise RbdError("collisions: motions with loops are not supported")
-    motion = getattr(motion, "spline", motion)         # OptimalMotion
-    if isinstance(motion, SplineMotion):
-        K, m, _ = motion._pieces.shape
-        scale = (1.0 / motion.duration) ** np.arange(m)
-        breaks, powers, error = np.linspace(0.0, motion.duration, K + 1), motion._pieces * scale[:, None], None
+    if hasattr(motion, "polynomials"):
+        (breaks, powers), error = motion.polynomials(), None
     elif isinstance(motion, PeriodicMotion):
         c, count = motion.coefficients, len(motion.coefficients) // 2
         rates = (2.0 * np.pi * np.arange(1, count + 1) / motion.period) ** (DEGREE + 1)
@@ -156,8 +151,6 @@ def polynomials(model: RobotModel, motion: Any) -> tuple[Array, Array, Array | N
         powers = np.stack([fourier(breaks[:-1], count, motion.period, d) @ c / factorials[d]
                            for d in range(DEGREE + 1)], axis=1)
         error = np.full(c.shape[1], PERIODIC_ERROR)
-    elif hasattr(motion, "polynomials"):
-        (breaks, powers), error = motion.polynomials(), None
     else:
         try:
             points = np.array(motion, dtype=np.float64)
@@ -185,7 +178,7 @@ def values(breaks: Array, powers: Array, t: Array) -> Array:
 
 def certify(collisions: Any, motion: Any, clearance: float) -> Clearance:
     """The certificate of a motion; `CollisionModel.certify`."""
-    sweeper: Sweeper = collisions._sweeper
+    sweeper: Sweeper = collisions.sweeper
     sweeper.check()
     breaks, powers, error = polynomials(sweeper.model, motion)
     code, t, pair = sweeper.sweep(breaks, powers, clearance, error=error)
@@ -193,13 +186,12 @@ def certify(collisions: Any, motion: Any, clearance: float) -> Clearance:
         return Clearance(True)
     times = np.unique(np.concatenate([np.linspace(breaks[0], breaks[-1], SAMPLES), [t]]))
     q = values(breaks, powers, times)
-    distances = sweeper.near(q, np.inf)[0]
-    collisions._fill(q, np.arange(len(collisions.pairs)), distances)
+    distances = collisions._near(q, np.inf)[0]
     if code == GAVE_UP:
         names = collisions.pairs[pair]
         at = int(np.searchsorted(times, t))
         return Clearance(False, names, t, float(distances[at, pair]),
-                         f"'{names[0]}' and '{names[1]}' stay too near the clearance for a certificate, at {t:.4g}")
+                         f"'{names[0]}' and '{names[1]}' stay too near the clearance for a certificate")
     if code == NEAR:
         distances[np.searchsorted(times, t), pair] -= RESOLUTION
     s, k = np.unravel_index(int(np.argmin(distances)), distances.shape)

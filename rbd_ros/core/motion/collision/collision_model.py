@@ -182,11 +182,7 @@ class CollisionModel:
         if within is not None:
             within = at_least(0.0, within, "within", "m")
             index = np.flatnonzero((self._bounds(places) <= within).any(axis=0))
-        distances, points, normals = (np.empty((len(places), len(index), *shape)) for shape in ((), (2, 3), (3,)))
-        for s, place in enumerate(places):
-            posed = Posed(self._distances, place)
-            for k, pair in enumerate(index.tolist()):
-                distances[s, k] = posed.closest(pair, points[s, k], normals[s, k])
+        distances, points, normals = self._closest(places, index)
         if within is not None:
             kept = (distances <= within).any(axis=0)
             index, distances, points, normals = index[kept], distances[:, kept], points[:, kept], normals[:, kept]
@@ -201,29 +197,36 @@ class CollisionModel:
         """
         return certify(self, motion, at_least(0.0, clearance, "clearance", "m"))
 
-    # ---- computation
+    # ---- computation; `sweeper` and `_near` are for this folder
 
     @cached_property
-    def _sweeper(self) -> Sweeper:
+    def sweeper(self) -> Sweeper:
         return Sweeper(self.model, self.pieces, self._indices)
 
-    def _fill(self, q: Array, index: NDArray[np.int64], distances: Array) -> None:
-        """Replace −inf in distances (N, pairs) of these pairs at q (N, nq), m, by depths."""
-        overlapping = np.flatnonzero((distances == -np.inf).any(axis=1))
-        if not len(overlapping):
-            return
-        for s, place in zip(overlapping, self._places(q[overlapping])[0], strict=True):
-            posed = Posed(self._distances, place)
-            for k in np.flatnonzero(distances[s] == -np.inf):
-                distances[s, k] = posed.distance(int(index[k]))
+    def _near(self, q: Array, within: float, index: NDArray[np.int64] | None = None,
+              gradients: bool = False) -> tuple[Array, Array]:
+        """Distances (N, pairs) at q (N, nq), at most `within` (m), of all pairs or those of `index`, and, if asked for,
+        gradients (N, pairs, nv), 0 beyond `within`. By `separation`; by coal where cores overlap.
+        """
+        pairs = np.arange(len(self.pairs)) if index is None else index
+        distances, slopes = self.sweeper.near(q, within, pairs, gradients)
+        deep = distances == -np.inf
+        for s in np.flatnonzero(deep.any(axis=1)):
+            chosen, places = pairs[deep[s]], self._places(q[s:s + 1])[0]
+            posed = Posed(self._distances, places[0])
+            distances[s, deep[s]] = [posed.distance(k) for k in chosen.tolist()]
+            if gradients:
+                slopes[s, deep[s]] = self._gradients(q[s], chosen, *self._closest(places, chosen)[1:])[0]
+        return distances, slopes
 
-    def _slopes(self, q: Array, index: NDArray[np.int64]) -> Array:
-        """Gradients (pairs, nv) of these pairs at q (nq,)."""
-        points, normals = np.empty((1, len(index), 2, 3)), np.empty((1, len(index), 3))
-        posed = Posed(self._distances, self._places(q)[0][0])
-        for k, pair in enumerate(index.tolist()):
-            posed.closest(pair, points[0, k], normals[0, k])
-        return self._gradients(q, index, points, normals)[0]
+    def _closest(self, places: Array, index: NDArray[np.int64]) -> tuple[Array, Array, Array]:
+        """Distances (N, pairs), points (N, pairs, 2, 3) and normals (N, pairs, 3) of these pairs."""
+        distances, points, normals = (np.empty((len(places), len(index), *shape)) for shape in ((), (2, 3), (3,)))
+        for s, place in enumerate(places):
+            posed = Posed(self._distances, place)
+            for k, pair in enumerate(index.tolist()):
+                distances[s, k] = posed.closest(pair, points[s, k], normals[s, k])
+        return distances, points, normals
 
     def _places(self, q: ArrayLike) -> tuple[Array, bool]:
         """Poses (N, pieces, 4, 4) in the world, and whether q is a batch."""

@@ -31,7 +31,7 @@ def checked_collisions(model: RobotModel, collisions: Any) -> CollisionModel:
     if own.joint_names != model.joint_names or own.body_names != model.body_names:
         raise RbdError(f"collisions: a CollisionModel of '{own.name}', whose joints and links are not those of "
                        f"'{model.name}'")
-    collisions._sweeper.check()
+    collisions.sweeper.check()
     return collisions
 
 
@@ -62,14 +62,17 @@ class DistanceRows:
         certified for all times, and elsewhere where it is not.
         """
         apart = self.certificate(motion)
-        if not apart.clear and apart.pair is not None:
-            over = max(self.clearance - apart.distance, RESOLUTION)
-            return Usage(1.0 + over, JOINED.join(apart.pair), apart.time)
+        if not apart.clear:
+            return self.excess(apart)
         distances = self.values(np.ascontiguousarray(q))
         if not distances.size:
             return Usage(1.0 - FAR, "", 0.0)
         s, k = np.unravel_index(int(np.argmin(distances)), distances.shape)
         return Usage(min(1.0, 1.0 + self.clearance - float(distances[s, k])), self.names[k], float(t[s]))
+
+    def excess(self, apart: Clearance) -> Usage:
+        """1 plus what a motion without a certificate lacks to the clearance (m), with pair and time."""
+        return Usage(1.0 + max(self.clearance - apart.distance, RESOLUTION), JOINED.join(apart.pair or ()), apart.time)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -81,8 +84,8 @@ class DistanceRows:
 
     @property
     def sweeper(self) -> Sweeper:
-        """The packed pieces."""
-        return self.collisions._sweeper
+        """The packed pieces, for random trees."""
+        return self.collisions.sweeper
 
     @property
     def within(self) -> float:
@@ -90,17 +93,11 @@ class DistanceRows:
 
     def values(self, q: Array) -> Array:
         """Distances (N, P) at q (N, nq)."""
-        distances = self.sweeper.near(q, self.within, self.index)[0]
-        self.collisions._fill(q, self.index, distances)
-        return distances
+        return self.collisions._near(q, self.within, self.index)[0]
 
     def jacobian(self, q: Array) -> Array:
         """Derivatives (N, P, nv) of the distances."""
-        distances, gradients = self.sweeper.near(q, self.within, self.index, True)
-        for s in np.unique(np.argwhere(distances == -np.inf)[:, 0]):
-            overlapping = np.flatnonzero(distances[s] == -np.inf)
-            gradients[s, overlapping] = self.collisions._slopes(q[s], self.index[overlapping])
-        return gradients
+        return self.collisions._near(q, self.within, self.index, True)[1]
 
     def bends(self, q: Array) -> Array:
         """Second derivatives (N, P, nv, nv) of the distances, by differences, without those of edges."""

@@ -76,7 +76,7 @@ def plan_path(model: RobotModel, collisions: CollisionModel, start: ArrayLike, g
         (True, 'random trees')
     """
     check_model(model)
-    sweeper = checked_collisions(model, collisions)._sweeper
+    sweeper = checked_collisions(model, collisions).sweeper
     clearance = at_least(0.0, clearance, "clearance", "m")
     count = whole_number(iterations, "iterations")
     ends = [end_state(model, value, name, 1)[0] for name, value in (("start", start), ("goal", goal))]

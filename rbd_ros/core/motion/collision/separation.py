@@ -4,6 +4,11 @@ For a unit vector n, `min_{b in B} n·b − max_{a in A} n·a` is a lower bound 
 finds n; what is certified depends on this bound alone. A piece is a core (a point, segment, box, cylinder or hull), and
 a radius about it. Pieces are packed: see `layout` below. V: the vertices of hulls (vertices, 3), and for each where its
 neighbours begin in the same array of whole numbers, which lists them.
+
+The library coal (`pair_distances`) computes distances, too. Its answer is no bound unless it has converged, and it is
+called from Python, for each pair: certificates, random trees and rows of an optimisation come from here. Here is no
+depth of cores that overlap, and no care for normals of surfaces that touch: distances, nearest points and gradients
+that `CollisionModel` answers come from coal, and so do depths in `CollisionModel._near`.
 """
 from __future__ import annotations
 
@@ -95,19 +100,19 @@ def nearest_in_triangle(a, b, c):
         return 0.0, 1.0, 0.0
     vc = d1 * d4 - d3 * d2
     if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
-        t = d1 / (d1 - d3) if d1 > d3 else 0.0
-        return 1.0 - t, t, 0.0
+        x, y = nearest_in_segment(a, b)
+        return x, y, 0.0
     d5, d6 = -dot(ab, c), -dot(ac, c)
     if d6 >= 0.0 and d5 <= d6:
         return 0.0, 0.0, 1.0
     vb = d5 * d2 - d1 * d6
     if vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
-        t = d2 / (d2 - d6) if d2 > d6 else 0.0
-        return 1.0 - t, 0.0, t
+        x, y = nearest_in_segment(a, c)
+        return x, 0.0, y
     va = d3 * d6 - d5 * d4
     if va <= 0.0 and d4 >= d3 and d5 >= d6:
-        t = (d4 - d3) / ((d4 - d3) + (d5 - d6)) if (d4 - d3) + (d5 - d6) > 0.0 else 0.0
-        return 0.0, 1.0 - t, t
+        x, y = nearest_in_segment(b, c)
+        return 0.0, x, y
     total = va + vb + vc
     if total <= 0.0:
         return 1.0, 0.0, 0.0

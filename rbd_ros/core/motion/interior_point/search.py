@@ -11,6 +11,7 @@ w = ρ − y of e ≥ 0.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -43,10 +44,11 @@ MAX_ITERATIONS = 400
 MAX_DAMPING = 1e-2        # of the Hessian; beyond, the Gauss–Newton matrix is used
 MAX_STALLED = 6           # consecutive failures of the line search
 STOPPED = "stopped"       # reason of termination by the caller
-# where gradients of distances of collision shapes jump, the residual does not fall: ended after so many iterations in
-# which neither cost nor violation changed by more than this, with a barrier as low as this
+# gradients of distances of collision shapes jump at kinks, where the residual does not fall
 KINK = "converged at a kink of a distance"
-UNCHANGED, KINK_ITERATIONS, KINK_BARRIER = 1e-5, 10, 1e-5
+KINK_ITERATIONS = 10      # in which neither cost nor violation changes
+UNCHANGED = 1e-5          # of the cost, relative, and of the violation
+KINK_BARRIER = 1e-5       # largest barrier of such an end
 
 
 class Solution(NamedTuple):
@@ -111,7 +113,7 @@ class _Search:
         self.nu = np.zeros(len(self.values.equations))
         self.equation_penalty = EQUATION_PENALTY
         self.damping, self.count, self.stalled, self.since_decrease = 0.0, 0, 0, 0
-        self.history: list[tuple[float, float]] = []    # cost and violation
+        self.history: deque[tuple[float, float]] = deque(maxlen=KINK_ITERATIONS + 1)    # cost and violation
         self.residual, self.violation, self.gap = np.inf, float(self.values.rows.max(initial=-1.0)), np.inf
         self.linear: Linearization
         self.A: Array
@@ -152,17 +154,18 @@ class _Search:
         return "no progress" if self.stalled > MAX_STALLED else ""
 
     def _at_kink(self) -> bool:
-        """Whether iterations at the lowest barrier change nothing; a higher one is lowered."""
+        """Whether the latest iterations changed nothing, at a barrier that is low enough; lowers a higher barrier."""
         self.history.append((self.values.cost, self.violation))
         if len(self.history) <= KINK_ITERATIONS:
             return False
-        change = np.abs(np.subtract(self.history[-1], self.history[-1 - KINK_ITERATIONS]))
+        change = np.abs(np.subtract(self.history[-1], self.history[0]))
         if change[0] > UNCHANGED * abs(self.values.cost) or change[1] > UNCHANGED:
             return False
         if self.mu <= KINK_BARRIER:
             return True
         self.mu *= FALL
-        self.slack, self.history = best_slack(self.values.rows, self.mu, self.rho), []
+        self.slack = best_slack(self.values.rows, self.mu, self.rho)
+        self.history.clear()
         return False
 
     @property

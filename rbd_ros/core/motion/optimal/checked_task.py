@@ -14,6 +14,7 @@ from ...model.constraints import ConstraintSet
 from ...model.scalars import at_least
 from ...model.state import node_wrenches, not_a_model
 from ..closed.closed_chain import ClosedChain, closed_chain
+from ..collision.clearance import CLEARANCE
 from ..collision.distance_rows import DistanceRows, check_apart, checked_collisions
 from ..places.plane_limit import Planes
 from ..splines import basis
@@ -30,8 +31,8 @@ Array = NDArray[np.float64]
 def checked_task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any,
                  wrenches: Any, smoothing: float, degree: int, control_points: int, constraints: Any = None,
                  actuated: Any = None, minimize: str = "effort", planes: Any = (), actuation: Any = None,
-                 passive_tolerance: Any = 1e-3, collisions: Any = None, clearance: Any = 0.01, deadline: float = np.inf,
-                 friction: Friction | None = None) -> Task:
+                 passive_tolerance: Any = 1e-3, collisions: Any = None, clearance: Any = CLEARANCE,
+                 deadline: float = np.inf, friction: Friction | None = None) -> Task:
     """The checked task of `optimize_motion`; raises `RbdError` for malformed or contradictory arguments. deadline: of
     the inverse kinematics of `BodyGoal`s (`time.perf_counter`).
     """
