@@ -23,7 +23,7 @@ from ..derivatives.hybrid import hybrid_dynamics_derivatives
 from ..derivatives.inverse import inverse_dynamics_derivatives
 from ..derivatives.regressor import PARAMETERS, inertial_regressor
 from ..derivatives.second_derivatives import inverse_dynamics_second_derivatives
-from ..derivatives.variable_inertias import inertia_map, moving_bodies
+from ..derivatives.variable_inertias import inertia_map
 from ..dynamics.constrained.forward import constrained_forward_dynamics
 from ..dynamics.constrained.inverse import constrained_inverse_dynamics
 from ..dynamics.energy import kinetic_energy, potential_energy
@@ -40,6 +40,7 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from ..specialize.c_source import OUTPUTS, wanted_of
+from ..specialize.model_inputs import model_inputs
 from .stored_positions import StoredPositions
 
 PART = 2**17    # numbers of derivatives per part of a batch, which fit the processor's caches
@@ -242,7 +243,8 @@ class BatchFunction:
             raise RbdError(f"{caller}: {name} {'needs' if constraints is None else 'has no'} constraints")
         if constraints is not None and not isinstance(constraints, ConstraintSet):
             raise RbdError(f"constraints: expected a ConstraintSet, got {type(constraints).__name__}")
-        self._bodies = moving_bodies(model, inertias, "inertias")
+        more = model_inputs(model, inertias)
+        self._bodies = more.bodies
         self._fields = _checked_fields(friction, friction_fields)
         if (self._bodies or self._fields) and self._of.by_parameters is None:
             raise RbdError(f"{caller}: {name} has no derivatives by parameters, which "
@@ -257,8 +259,7 @@ class BatchFunction:
         self._stored = StoredPositions(model)
         tree = wanted_of(model, text if constraints is None else name.removeprefix("constrained_"))
         self._state = len(tree.arguments)
-        self.arguments = dict(zip(tree.arguments, tree.sizes(model)[0], strict=True))
-        self.arguments |= {"inertias": PARAMETERS * len(self._bodies)} if self._bodies else {}
+        self.arguments = tree.inputs(model, more)
         self.arguments |= {"friction": model.nv * len(self._fields)} if self._fields else {}
         self.outputs = dict(zip(OUTPUTS[tree.of], tree.function.shapes(model), strict=True))
         self.outputs |= {} if constraints is None else {"multipliers": (constraints.size,)}
