@@ -79,7 +79,7 @@ def test_values_and_jacobians_are_casadis(name, kind):
     for s in range(2):
         flat, slopes = joint(*(each[s] for each in inputs))
         check_close(value[s], np.array(flat)[:, 0], 1e-9)
-        check_close(jacobian[s], np.array(slopes), 1e-8)
+        check_close(jacobian[s], np.array(slopes), 1e-9)
 
 
 def test_hybrid_dynamics_with_mimic_joints():
