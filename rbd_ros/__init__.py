@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from .core.identification.recorded.recording import Recording
     from .core.identification.transmission import Transmission
     from .core.identification.zeros import Zeros
+    from .core.learning.crocoddyl_model import crocoddyl_model
     from .core.learning.jax_function import jax_function
     from .core.learning.torch_function import torch_function
     from .core.model.files.collision_surfaces import surfaces_of
@@ -171,7 +172,8 @@ __all__ = [
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
     "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
     "constraint_wrenches", "contact_accelerations", "contact_rates", "contact_thresholds", "contact_twist",
-    "contact_wrenches", "coriolis_matrix", "cuda_batch", "drive_gains", "effective_inertia", "effort_energy",
+    "contact_wrenches", "coriolis_matrix", "crocoddyl_model", "cuda_batch", "drive_gains", "effective_inertia",
+    "effort_energy",
     "excitation", "excitation_poses", "external_wrench", "feedback_linearization", "feedback_linearization_directional",
     "float_test", "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
     "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
@@ -276,6 +278,7 @@ _LATER = {
     "Recording": "core.identification.recorded.recording",
     "Transmission": "core.identification.transmission",
     "Zeros": "core.identification.zeros",
+    "crocoddyl_model": "core.learning.crocoddyl_model",
     "jax_function": "core.learning.jax_function",
     "torch_function": "core.learning.torch_function",
     "surfaces_of": "core.model.files.collision_surfaces",

@@ -14,7 +14,8 @@ RESULTS = {"BaseParameters", "Closest", "ContactThresholds", "DriveGains", "Esti
            "CudaBatch", "FloatTest", "Identification", "OptimalMotion", "PlannedPath", "PoseExcitation", "RbdError",
            "RbdWarning", "SampledPairs", "SingularMassMatrix", "SpecializedModel", "TimedPath", "Zeros"}
 NEEDED = {"CollisionModel": "coal", "sampled_pairs": "coal", "plan_path": "coal", "casadi_function": "casadi",
-          "cuda_batch": "cupy", "jax_function": "jax", "torch_function": "torch"}    # optional packages
+          "crocoddyl_model": "crocoddyl", "cuda_batch": "cupy", "jax_function": "jax",    # optional packages
+          "torch_function": "torch"}
 PUBLIC = {name: value for name in rbd.__all__ if callable(value := getattr(rbd, name))}
 
 

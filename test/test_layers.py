@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rbd_ros"
 LAYERS = ("errors", "text_table", "compiled", "lie", "model", "imaginary_step", "batch", "dynamics", "derivatives",
-          "specialize", "learning", "actuation", "motion", "steady", "simulation", "feedback", "identification",
+          "specialize", "actuation", "motion", "steady", "simulation", "learning", "feedback", "identification",
           "estimation")
 WINGS = ("core", "runtime", "view", "nodes", "cli")    # each knows those before it; streams and signals know nothing
 FOUNDATIONS = ("signals", "streams")

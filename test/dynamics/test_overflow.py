@@ -47,9 +47,9 @@ def needed(name):
 
 PLANNED = ["effort_energy", "optimize_motion", "plan_path", "time_optimal", "tracking_gains"]    # of motions
 # of no state
-LEARNT = ["base_parameters", "batch", "c_source", "casadi_function", "contact_thresholds", "cuda_batch",
-          "drive_gains", "excitation", "excitation_poses", "float_test", "identify", "jax_function", "joint_friction",
-          "sampled_pairs", "specialize", "spatial_inertias", "torch_function", "touched_body"]
+LEARNT = ["base_parameters", "batch", "c_source", "casadi_function", "contact_thresholds", "crocoddyl_model",
+          "cuda_batch", "drive_gains", "excitation", "excitation_poses", "float_test", "identify", "jax_function",
+          "joint_friction", "sampled_pairs", "specialize", "spatial_inertias", "torch_function", "touched_body"]
 IN_TIME = ["simulate"]    # diverges at a time: simulation/test_simulate.py
 DEFINED = {"articulated_bodies": ("mimic joints", ["mimic"]),    # what says so where it is not: of these models
            "operational_space_inertia": ("directions", ["mimic", "sliders"])}

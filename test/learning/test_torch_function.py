@@ -77,6 +77,21 @@ def test_gradients_of_constrained_dynamics():
         np.testing.assert_allclose(np.stack([g.numpy() for g in found]), [part[row] for part in by[3:]], atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["constrained_forward_dynamics",
+                                  "constrained_inverse_dynamics:left_shoulder,right_shoulder"])
+def test_gradients_of_constrained_dynamics_by_parameters(name):
+    model = rbd.sample("five_bar")
+    loop = rbd.sample_constraints("five_bar", model)
+    body = model.body_names[-1]
+    function = rbd.torch_function(model, name, constraints=loop, friction=FRICTION, inertias=[body],
+                                  friction_fields=["damping", "coulomb"])
+    q = rbd.project(model, loop, np.array([0.4, -0.2, 0.1, 0.5, -0.1]))[0]
+    x = [torch.tensor(y) for y in (q, np.zeros(5), np.zeros(5))]
+    parameters = [torch.tensor(y, requires_grad=True) for y in (
+        model.inertial_parameters[-10:], np.repeat([FRICTION.damping, FRICTION.coulomb], 5))]
+    assert torch.autograd.gradcheck(lambda *y: function(*x, *y), parameters, atol=1e-6, rtol=1e-6)
+
+
 def test_functions_without_second_derivatives_say_so():
     """Never zeros."""
     model = rbd.sample("two_link")

@@ -331,17 +331,24 @@ def test_the_block_of_the_page():
 
 
 @pytest.mark.thorough
-def test_the_example_swings_the_arm_within_its_limits(monkeypatch):
-    """In closed loop with a simulated arm; the first torques reach the limit."""
+@pytest.mark.parametrize(("mass", "error", "excess"), [(4.0, 5e-3, 2e-4), (4.4, 0.03, 0.1)])
+def test_the_example_swings_the_arm_within_its_limits(monkeypatch, mass, error, excess):
+    """Every millisecond, not at the plan's nodes alone, with torques 5 ms late: speed and torque reach their limits. A
+    load of 10 % more than the controller knows of adds less than that to the speed.
+    """
+    if not any(map(module.shutil.which, module.COMPILERS)):
+        pytest.skip("no C compiler")
     monkeypatch.syspath_prepend(ROOT / "examples")
     import nmpc
 
     model = rbd.sample("iiwa")
     goal, limit = np.array([0.8, 1.2, 0.0, -1.0, 0.0, 0.6, 0.0]), 0.5 * model.effort_limit
-    result = nmpc.swing(model, goal, limit, 2.0)
-    share = np.abs(result.torques / limit).max()
-    assert 0.95 < share <= 1.0 + 1e-6
-    assert np.abs(result.q[0] - goal).max() == 1.2 and np.abs(result.q[-1] - goal).max() < 5e-3
+    result = nmpc.swing(model, goal, limit, 2.0, rbd.Inertia(mass, nmpc.LOAD.com, nmpc.LOAD.matrix))
+    torque, speed = np.abs(result.torques / limit).max(), np.abs(result.v / model.velocity_limit).max()
+    assert 0.99 < torque <= 1.0 and 0.99 < speed < 1.0 + excess
+    assert np.all((result.q < model.position_upper) & (result.q > model.position_lower))
+    assert len(result.q) == 2000 and np.abs(result.q[0] - goal).max() > 1.19
+    assert np.abs(result.q[-1] - goal).max() < error
 
 
 # refused

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..compiled.entry import entry
 from ..dynamics.constrained.forward import constrained_forward_dynamics
@@ -184,6 +184,17 @@ def constrained_forward_dynamics_derivatives(
     return derivatives
 
 
+def balanced(At: Array, actuated: NDArray[np.bool_], gain: Array, force: Array) -> tuple[Array, Array]:
+    """∂ of efforts (…, nv, k) and multipliers (…, m, k) by changes `force` (…, nv, k) of the efforts without friction,
+    which constraints balance at passive coordinates: `A_pᵀ ∂λ = force_p`; gain: ∂ of efforts with friction by those
+    without.
+    """
+    change = _pinv(At[:, ~actuated]) @ force[:, ~actuated]
+    effort = gain[..., None] * (force - At @ change)
+    effort[:, ~actuated] = 0.0
+    return effort, change
+
+
 def constrained_inverse_dynamics_derivatives(
         model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         actuated: ArrayLike | Sequence[str], *, external_wrenches: Any = None,
@@ -220,16 +231,10 @@ def constrained_inverse_dynamics_derivatives(
     by = by._replace(v=by.v + np.eye(model.nv) * passive[..., None, :])
     _, _, load_q, _ = constraint_slopes(model, constraints, q, v, a, lam, np.zeros_like(v))
     At = np.swapaxes(A, -1, -2)
-    inverse = _pinv(At[:, ~mask])
-    efforts, multipliers = [], []
-    for force in (by.q - load_q, by.v, by.a):
-        change = inverse @ force[:, ~mask]
-        effort = gain[..., None] * (force - At @ change)
-        if force is by.v:
-            effort = effort + np.eye(model.nv) * np.where(mask, friction_slope, 0.0)[..., None, :]
-        effort[:, ~mask] = 0.0
-        efforts.append(effort)
-        multipliers.append(change)
+    force = np.concatenate([by.q - load_q, by.v, by.a], axis=2)
+    effort, change = balanced(At, mask, gain, force)
+    efforts, multipliers = (np.split(part, 3, axis=2) for part in (effort, change))
+    efforts[1] = efforts[1] + np.eye(model.nv) * np.where(mask, friction_slope, 0.0)[..., None, :]
     flat = _shaped((*efforts, *multipliers), checked.batch)
     derivatives = ConstrainedInverseDerivatives(*flat)
     checked.finite(**derivatives._asdict())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..derivatives.bodies import body_derivatives
 from ..derivatives.constrained import (
-    constrained_forward_dynamics_derivatives, constrained_inverse_dynamics_derivatives,
+    balanced, constrained_forward_dynamics_derivatives, constrained_inverse_dynamics_derivatives,
 )
 from ..derivatives.directional.friction_change import NAMES
 from ..derivatives.forward import forward_dynamics_derivatives
@@ -23,9 +23,10 @@ from ..derivatives.hybrid import hybrid_dynamics_derivatives
 from ..derivatives.inverse import inverse_dynamics_derivatives
 from ..derivatives.regressor import PARAMETERS, inertial_regressor
 from ..derivatives.second_derivatives import inverse_dynamics_second_derivatives
-from ..derivatives.variable_inertias import inertia_map, moving_bodies
+from ..derivatives.variable_inertias import inertia_map
 from ..dynamics.constrained.forward import constrained_forward_dynamics
 from ..dynamics.constrained.inverse import constrained_inverse_dynamics
+from ..dynamics.constrained.values import constraint_jacobian
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.friction import Friction, fitting
@@ -40,6 +41,7 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from ..specialize.c_source import OUTPUTS, wanted_of
+from ..specialize.model_inputs import model_inputs
 from .stored_positions import StoredPositions
 
 PART = 2**17    # numbers of derivatives per part of a batch, which fit the processor's caches
@@ -58,7 +60,8 @@ class Case(NamedTuple):
 
 
 Slopes = list[Array]    # ∂ outputs by each argument along its tangent, (N, M, nv) each
-EffortSlopes = Callable[[Array, Array, Array], Array]    # ∂ inverse dynamics at q, v, a by parameters (N, nv, P)
+# ∂ inverse dynamics by parameters (N, nv, P), at q, v, a and efforts without friction: None for those of q, v, a
+EffortSlopes = Callable[..., Array]
 
 
 class _Function(NamedTuple):
@@ -117,10 +120,13 @@ def _static_second(case: Case, *x: Array) -> Array:
 # forward and hybrid dynamics
 
 def _forward_by_parameters(case: Case, slopes: Slopes, effort_slopes: EffortSlopes, x: tuple[Array, ...]) -> Array:
-    """`∂a = −M⁻¹ ∂ID`."""
+    """`∂a = −M⁻¹ ∂ID`; multipliers too change as by efforts `−∂ID`."""
     q, v, tau = x
-    a = forward_dynamics(case.model, q, v, tau, friction=case.friction)
-    return -slopes[2] @ effort_slopes(q, v, a)
+    if case.constraints is None:
+        a = forward_dynamics(case.model, q, v, tau, friction=case.friction)
+    else:
+        a = constrained_forward_dynamics(case.model, case.constraints, q, v, tau, friction=case.friction).acceleration
+    return -slopes[2] @ effort_slopes(q, v, a, None if case.friction is None else case.friction.remove(v, tau))
 
 
 def _hybrid_rows(case: Case, unknown: Array, acceleration: Any, effort: Any) -> Array:
@@ -178,6 +184,18 @@ def _joined(by: tuple[Array, ...]) -> Slopes:
     return [np.concatenate([first, multipliers], axis=1) for first, multipliers in zip(by[:3], by[3:], strict=True)]
 
 
+def _constrained_inverse_by_parameters(case: Case, slopes: Slopes, effort_slopes: EffortSlopes,
+                                       x: tuple[Array, ...]) -> Array:
+    """The constraints balance `∂ID` of passive coordinates."""
+    assert case.constraints is not None
+    q, v, a = x
+    result = constrained_inverse_dynamics(case.model, case.constraints, q, v, a, case.mask, friction=case.friction)
+    At = constraint_jacobian(case.model, case.constraints, q).swapaxes(1, 2)
+    tau = inverse_dynamics(case.model, q, v, a) - (At @ result.multipliers[..., None])[..., 0]
+    gain = np.ones_like(tau) if case.friction is None else case.friction.gain(v, tau)
+    return np.concatenate(balanced(At, case.mask, gain, effort_slopes(q, v, a, tau) / gain[..., None]), axis=1)
+
+
 FUNCTIONS: dict[str, _Function] = {
     "inverse_dynamics": _Function(
         lambda c, *x: [c.efforts(*x)],
@@ -205,12 +223,13 @@ FUNCTIONS: dict[str, _Function] = {
     "constrained_forward_dynamics": _Function(
         lambda c, *x: constrained_forward_dynamics(c.model, c.constraints, *x, friction=c.friction)[:2],
         lambda c, *x: _joined(constrained_forward_dynamics_derivatives(
-            c.model, c.constraints, *x, friction=c.friction)), friction=True),
+            c.model, c.constraints, *x, friction=c.friction)), _forward_by_parameters, friction=True),
     "constrained_inverse_dynamics": _Function(
         lambda c, q, v, a: constrained_inverse_dynamics(
             c.model, c.constraints, q, v, a, c.mask, friction=c.friction)[:2],
         lambda c, q, v, a: _joined(constrained_inverse_dynamics_derivatives(
-            c.model, c.constraints, q, v, a, c.mask, friction=c.friction)), friction=True, names=True),
+            c.model, c.constraints, q, v, a, c.mask, friction=c.friction)), _constrained_inverse_by_parameters,
+        friction=True, names=True),
 }
 
 
@@ -242,7 +261,8 @@ class BatchFunction:
             raise RbdError(f"{caller}: {name} {'needs' if constraints is None else 'has no'} constraints")
         if constraints is not None and not isinstance(constraints, ConstraintSet):
             raise RbdError(f"constraints: expected a ConstraintSet, got {type(constraints).__name__}")
-        self._bodies = moving_bodies(model, inertias, "inertias")
+        more = model_inputs(model, inertias)
+        self._bodies = more.bodies
         self._fields = _checked_fields(friction, friction_fields)
         if (self._bodies or self._fields) and self._of.by_parameters is None:
             raise RbdError(f"{caller}: {name} has no derivatives by parameters, which "
@@ -257,8 +277,7 @@ class BatchFunction:
         self._stored = StoredPositions(model)
         tree = wanted_of(model, text if constraints is None else name.removeprefix("constrained_"))
         self._state = len(tree.arguments)
-        self.arguments = tree.inputs(model)
-        self.arguments |= {"inertias": PARAMETERS * len(self._bodies)} if self._bodies else {}
+        self.arguments = tree.inputs(model, more)
         self.arguments |= {"friction": model.nv * len(self._fields)} if self._fields else {}
         self.outputs = dict(zip(OUTPUTS[tree.of], tree.function.shapes(model), strict=True))
         self.outputs |= {} if constraints is None else {"multipliers": (constraints.size,)}
@@ -297,7 +316,7 @@ class BatchFunction:
         lead, state, parameters = self._flat(inputs)
         out = np.empty((len(state[0]), self.size))
         for rows, case in self._cases(parameters):
-            parts = [np.reshape(part, (-1, size)) for part, size in zip(
+            parts = [np.reshape(part, (len(part), size)) for part, size in zip(
                 self._of.value(case, *(x[rows] for x in state)), self.sizes, strict=True)]
             if len(parts) == 1 and len(parts[0]) == len(out):
                 out = parts[0]
@@ -410,10 +429,11 @@ class BatchFunction:
             case = case._replace(friction=fitting(case.model, dataclasses.replace(case.friction, **law)))
         return case
 
-    def _effort_slopes(self, case: Case, q: Array, v: Array, a: Array) -> Array:
-        """∂ of inverse dynamics by the parameters (N, nv, P)."""
+    def _effort_slopes(self, case: Case, q: Array, v: Array, a: Array, tau: Array | None = None) -> Array:
+        """∂ of inverse dynamics by the parameters (N, nv, P), with friction at tau, by default the efforts of a."""
         parts = []
-        tau = None if case.friction is None else inverse_dynamics(case.model, q, v, a)
+        if tau is None and case.friction is not None:
+            tau = inverse_dynamics(case.model, q, v, a)
         if self._bodies:
             Y = inertial_regressor(case.model, q, v, a)[:, :, self._columns]
             parts.append(Y if case.friction is None or tau is None else case.friction.gain(v, tau)[..., None] * Y)

@@ -70,10 +70,10 @@ class Wanted(NamedTuple):
     arguments: tuple[str, ...]
     call: Callable[..., Any]
 
-    def inputs(self, model: RobotModel, more: ModelInputs | None = None) -> dict[str, int]:
+    def inputs(self, model: RobotModel, more: ModelInputs) -> dict[str, int]:
         """Sizes of all arguments by name, in order."""
         state = (model.nq if kind == "q" else model.nv for kind in self.function.inputs)
-        return dict(zip(self.arguments, state, strict=True)) | (more.sizes if more else {})
+        return dict(zip(self.arguments, state, strict=True)) | more.sizes
 
     def outputs(self, model: RobotModel) -> dict[str, int]:
         """Sizes of the results by name."""
