@@ -3,7 +3,8 @@
 `ṗ = τ + τ_ext + C̄ᵀ v − g` with p = M v gives the mean external effort of a step from the change of p. The residual r is
 that mean through the filter K/(s + K), integrated exactly: without error at any K h for external efforts that are
 constant within each step, and for a ramp with a lag smaller than the filter's by K h²/12 times its slope. The rate of p
-is integrated by Simpson's rule; the state in the middle of a step is that of a constant acceleration.
+is integrated by Simpson's rule; the state in the middle of a step is that of the cubic (Hermite) through the states at
+its ends, unless positions and velocities contradict each other: then that of a constant acceleration.
 
 Coulomb friction of a sticking joint can be anything from −g to g, where the law has `g tanh(v/s)`. The undetermined
 part, `g (1 − tanh²(v/s))`, through the same filter, approximately bounds the contribution of sticking to the residual.
@@ -20,14 +21,19 @@ from numpy.typing import ArrayLike
 from ..compiled.assign import assign
 from ..compiled.door import where_suited
 from ..compiled.entry import quick_entry
+from ..compiled.kernel import kernel
 from ..dynamics.friction import (
     Friction, fitting, friction_law, friction_level, friction_load_share, friction_unloaded,
 )
 from ..dynamics.momentum import SIZE, momentum_recursion
 from ..errors import RbdError, shown
-from ..model.block import all_finite, node_count, rates_valid, size_v
-from ..model.configuration import integrate_state, positions_valid
+from ..lie.spatial import add, cross, scale
+from ..model.block import (
+    OWNER, all_finite, first_position, first_velocity, kind, node, node_count, put_add, rates_valid, size_v, vector,
+)
+from ..model.configuration import between_node, integrate_state, positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import has_quaternion, is_free
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from ..model.state import not_a_model, shaped
@@ -37,15 +43,32 @@ LONGEST = 1.0    # s: longer steps are gaps, which require a reset
 # rows of an observer's memory: those of the last state, r, and the uncertainty of r by friction near rest
 MOMENTUM, RATE, VELOCITY, RESIDUAL, UNCERTAINTY, ROWS = range(6)
 # rows of its scratch
-(MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, NEW_RESIDUAL, NEW_UNCERTAINTY, STEP,
- SCRATCH) = range(9)
+(MEAN_VELOCITY, MIDDLE_VELOCITY, MIDDLE_MOMENTUM, MIDDLE_RATE, NEW_MOMENTUM, NEW_RATE, NEW_RESIDUAL, NEW_UNCERTAINTY,
+ STEP, SCRATCH) = range(10)
+
+
+@kernel
+def integral_of_velocity(B, q0, v0, q1, v1, h, out):
+    """`∫ v dt` over a step of h from q0 to q1: their difference less what turning axes add (Magnus): h²/12 [v0, v1]."""
+    for i in range(node_count(B)):
+        o = node(i)
+        if B[o + OWNER] == 0.0:
+            continue
+        j, t = first_velocity(B, o), kind(B, o)
+        between_node(B, o, q0, q1, first_position(B, o), out, j)
+        if has_quaternion(t):
+            w0, w1 = vector(v0, j), vector(v1, j)
+            put_add(out, j, scale(-h * h / 12.0, cross(w0, w1)))
+            if is_free(t):
+                bracket = add(cross(w0, vector(v1, j + 3)), cross(vector(v0, j + 3), w1))
+                put_add(out, j + 3, scale(-h * h / 12.0, bracket))
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
              "float64[::1], float64[:, ::1], float64, float64[::1], float64[:, ::1], float64[::1], float64[:, ::1])")
 def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, scratch):
     """One step of h (s), zero for the first state: updates positions last (nq,) and memory (ROWS, nv) to those of q, v;
-    with mean efforts tau of the step. law (8, nv): of friction at the speed in the middle of the step; (8, 0) without.
+    with mean efforts tau of the step. law (8, nv): of friction at the mean speed of the step; (8, 0) without.
     rotors (nv,): momentum of rotors in addition to that of v. middle (nq,), scratch (SCRATCH, nv). Returns False, with
     memory unchanged, for invalid input or a non-finite result.
     """
@@ -53,9 +76,15 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
         return False
     momentum_recursion(B, q, v, W[:0], W, True, scratch[NEW_MOMENTUM], scratch[NEW_RATE])
     if h > 0.0:
-        for i in range(size_v(B)):    # the acceleration is (v − v₀)/h
-            scratch[MIDDLE_VELOCITY, i] = 0.5 * (memory[VELOCITY, i] + v[i])
-            scratch[STEP, i] = 0.125 * h * (3.0 * memory[VELOCITY, i] + v[i])
+        integral_of_velocity(B, last, memory[VELOCITY], q, v, h, scratch[STEP])
+        for i in range(size_v(B)):
+            before, mean = memory[VELOCITY, i], 0.5 * (memory[VELOCITY, i] + v[i])
+            curved = scratch[STEP, i] / h - mean    # h/12 of the change of acceleration
+            if not abs(curved) <= abs(before) + abs(v[i]):
+                curved = 0.0
+            scratch[MEAN_VELOCITY, i] = mean
+            scratch[MIDDLE_VELOCITY, i] = mean + 1.5 * curved
+            scratch[STEP, i] = h * (0.5 * (mean + curved) + 0.125 * (before - v[i]))
         integrate_state(B, last, 0, scratch[STEP], 0, middle)
         momentum_recursion(B, middle, scratch[MIDDLE_VELOCITY], W[:0], W, True, scratch[MIDDLE_MOMENTUM],
                            scratch[MIDDLE_RATE])
@@ -69,7 +98,7 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
             share = 1.0 - math.exp(-gain[i] * h)
             if law.shape[1] > 0:
                 x = (law[0, i], law[1, i], law[2, i], law[3, i], law[4, i], law[5, i], law[6, i], law[7, i])
-                u = scratch[MIDDLE_VELOCITY, i]
+                u = scratch[MEAN_VELOCITY, i]
                 effort = friction_unloaded(friction_load_share(x, u), effort - friction_law(x, u))
                 open_part = (friction_level(x, u) + x[7] * abs(effort)) * (1.0 - math.tanh(u / x[4]) ** 2)
                 scratch[NEW_UNCERTAINTY, i] = memory[UNCERTAINTY, i] + share * (open_part - memory[UNCERTAINTY, i])
