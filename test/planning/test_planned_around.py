@@ -10,6 +10,7 @@ import pytest
 from scipy.interpolate import BPoly
 from support.arm import NAMES, arm_to_sphere, arm_urdf, shaped_arm_urdf
 from support.collisions import robot
+from support.obstacle_messages import marker, markers
 
 import rbd_ros as rbd
 from rbd_ros.core.model.payload import payload, with_payloads
@@ -125,6 +126,40 @@ def test_with_the_load_of_a_request():
     _, q, v, a, effort = plan.points
     np.testing.assert_allclose(effort, rbd.inverse_dynamics(loaded, q, v, a) + rbd.friction_effort(loaded, v),
                                atol=1e-9)
+
+
+def test_a_request_asks_for_more_clearance_but_not_for_less():
+    made = planner(collisions__clearance=0.02)
+    assert made.surroundings.take_text(BALL)
+    for asked, kept in ((0.0, 0.02), (0.005, 0.02), (0.06, 0.06)):
+        plan = planned(made, clearance=asked)
+        assert plan.good and kept - 1e-6 <= nearest(plan) < 0.1
+    for wrong in (-0.1, float("nan"), float("inf")):
+        with pytest.raises(rbd.RbdError, match="clearance"):
+            planned(made, clearance=wrong)
+
+
+def test_a_request_lets_pairs_touch_in_its_motion_alone():
+    made = planner()
+    assert made.surroundings.take_markers(markers(marker(7, scale=(0.1, 0.1, 0.1), points=[(0.72, 0, 0), (5, 0, 0)])))
+    through = planned(made, allowed_pairs=[("camera/0/0", "lower")])
+    assert through.good and nearest(through) < -0.05
+    for names in (("lower", "camera/0"), ("camera/0", "lower")):    # both balls of the marker
+        np.testing.assert_allclose(planned(made, allowed_pairs=[names]).points.q, through.points.q, atol=1e-9)
+    around = planned(made, allowed_pairs=[("lower", "camera/0/1"), ("upper", "camera/0")])
+    assert around.good and nearest(around) >= 0.01 - 1e-6
+    assert nearest(planned(made)) >= 0.01 - 1e-6
+    with pytest.raises(rbd.RbdError, match=r"unknown link, obstacle or object in `allowed_pairs`: 'lowr'.*'lower'"):
+        planned(made, allowed_pairs=[("lowr", "camera/0")])
+    with pytest.raises(rbd.RbdError, match="allowed_pairs has 1001 entries, expected at most 1000"):
+        planned(made, allowed_pairs=[("lower", "upper")] * 1001)
+
+
+def test_what_a_request_asks_of_clearance_is_refused_where_it_is_not_kept():
+    made = planner(arm_urdf())
+    for fields in ({"clearance": 0.01}, {"allowed_pairs": [("upper", "lower")]}):
+        with pytest.raises(rbd.RbdError, match=f"{next(iter(fields))}: {UNAWARE}"):
+            planned(made, **fields)
 
 
 # ---- texts of strangers

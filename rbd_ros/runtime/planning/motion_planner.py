@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.model.scalars import at_least
 from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.collision.distance_rows import JOINED
 from ...core.motion.collision.distance_rows import DistanceRows
@@ -23,6 +24,7 @@ from ..service.naming import Coordinates
 from ..service.robot_state import RobotStates
 from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, check_sizes, planning_task
 from .planner_settings import PlannerSettings
+from .robot_collisions import UNAWARE
 from .sampled import Points, interpolated, sampled
 from .surroundings import Surroundings
 
@@ -108,8 +110,13 @@ class MotionPlanner:
         `MotionRequest` after the check of its size.
         """
         check_sizes(request, self.settings)
-        task = planning_task(read(request), self.settings, self.coordinates, lambda: self.states.present(now, "start"))
-        return replace(task, collisions=self.surroundings.collisions, clearance=self.settings.clearance)
+        asked = read(request)
+        task = planning_task(asked, self.settings, self.coordinates, lambda: self.states.present(now, "start"))
+        clearance = at_least(0.0, asked.clearance, "clearance", "m")
+        if self.surroundings.collisions is None and (clearance or asked.allowed_pairs):
+            raise RbdError(f"{'clearance' if clearance else 'allowed_pairs'}: {UNAWARE}: expected none")
+        return replace(task, collisions=self.surroundings.without_pairs(asked.allowed_pairs),
+                       clearance=max(clearance, self.settings.clearance))
 
     @staticmethod
     def search(task: PlanningTask, progress: Callable[[Progress], Any] | None = None) -> Plan:

@@ -4,13 +4,14 @@ What is invalid is rejected as a whole, and all that came before stays. Each sou
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.errors import RbdError, shown
+from ...core.errors import RbdError, shown, unknown_name
 from ...core.lie import se3
 from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.collision.obstacles import LONGEST_NAME, MOST_OBSTACLES, read_obstacles
@@ -21,7 +22,7 @@ from .obstacle_messages import (
 )
 from .robot_collisions import UNAWARE
 
-MOST_NAMES = 1000    # of a planning scene's matrix of allowed collisions
+MOST_NAMES = 500    # of a planning scene's matrix of allowed collisions
 
 
 class Object(NamedTuple):
@@ -75,6 +76,16 @@ class Surroundings:
         return {"collision_pairs": 0 if self.collisions is None else len(self.collisions.pairs),
                 "obstacles": self.obstacles}
 
+    def without_pairs(self, pairs: Sequence[tuple[str, str]]) -> CollisionModel | None:
+        """The collision model for a motion in which these pairs may touch; raises `RbdError` for unknown names."""
+        if self.collisions is None or not pairs:
+            return self.collisions
+        known = _known(self.collisions)
+        for name in (name for pair in pairs for name in pair):
+            if name not in known:
+                raise unknown_name("link, obstacle or object in `allowed_pairs`:", name, sorted(known))
+        return without(self.collisions, pairs)
+
     def take_text(self, text: str) -> Verdict:
         """Take the obstacles of a YAML text instead of those of the text before; "": none."""
         return self._take(lambda: self._parts._replace(text=text if text.strip() else ""))
@@ -115,13 +126,8 @@ class Surroundings:
             collisions = collisions.with_obstacles(standing)
         for name, object in parts.attached.items():
             collisions = collisions.with_shapes(object.link, entries[name], object.touching)
-        if parts.allowed:
-            pieces = {name: [each["name"] for each in group] for name, group in entries.items()}
-            known = {piece.link for piece in collisions.pieces}
-            collisions = collisions.without_pairs(
-                (first, second) for one, other in map(tuple, parts.allowed) for first in pieces.get(one, [one])
-                for second in pieces.get(other, [other]) if {first, second} <= known)
-        return collisions
+        known = _known(collisions)
+        return without(collisions, (pair for pair in map(tuple, parts.allowed) if known.issuperset(pair)))
 
     # ---- markers
 
@@ -214,6 +220,28 @@ class Surroundings:
                                         for each in shapes)]
             pose = np.array(before.pose)
         objects[item.id] = Object(pose.tolist(), shapes)
+
+
+def without(collisions: CollisionModel, pairs: Iterable[tuple[str, ...]]) -> CollisionModel:
+    """A copy that does not compare these pairs of links, obstacles, or objects of several shapes."""
+    left_out = {frozenset(pair) for pair in pairs}
+    if not left_out:
+        return collisions
+    links = {piece.link for piece in collisions.pieces}
+    return collisions.without_pairs(
+        (first, second) for first, second in combinations(sorted(links), 2)
+        if not left_out.isdisjoint(frozenset((one, other)) for one in (first, _object_of(first))
+                                   for other in (second, _object_of(second))))
+
+
+def _known(collisions: CollisionModel) -> set[str]:
+    links = {piece.link for piece in collisions.pieces}
+    return links | set(map(_object_of, links))
+
+
+def _object_of(name: str) -> str:
+    """Name of the object or marker whose shape has this name."""
+    return re.sub(r"/\d+$", "", name)
 
 
 def _what(item: Any) -> str:
