@@ -11,8 +11,10 @@ from ..core.model.checks.diagnosis import Finding
 from ..core.model.constraints import ConstraintSet
 from ..core.model.inertia import Array
 from ..core.dynamics.constrained.projection import project
+from ..core.motion.collision.collision_model import CollisionModel
 from ..core.motion.inverse_kinematics import inverse_kinematics
 from .bars import bars_of, html, places_html, places_of
+from .collisions import CollisionView
 from .dragging import DragHandle
 from .drawing import Drawing, ground, place_camera
 from .efforts import holding_effort, passive_of
@@ -30,7 +32,8 @@ class RobotView:
     """The view of one scene. All callbacks of the browser run under `lock`: models have one workspace."""
 
     def __init__(self, server: Any, scene: Scene, constraints: ConstraintSet | None = None,
-                 findings: Sequence[Finding] = (), actuated: Sequence[str] = (), sliders: bool = True) -> None:
+                 findings: Sequence[Finding] = (), actuated: Sequence[str] = (), sliders: bool = True,
+                 collisions: CollisionModel | None = None) -> None:
         self.server, self.scene, self.model = server, scene, scene.model
         self.constraints = constraints or ConstraintSet()
         self._passive = passive_of(self.model, actuated)
@@ -62,6 +65,8 @@ class RobotView:
                     self._dragging = DragHandle(server, self.model.body_names[::-1], scene.size, self.drag,
                                                 lambda: self.move(self.q))
                 self._handles = self._add_sliders()
+        self.collisions = None if collisions is None else CollisionView(
+            server, self.tabs, collisions, self.q, scene.size, self.drawing.name, self.lock)
         with self.tabs.add_tab("Show"):
             self._add_switches()
         with self.tabs.add_tab(f"Findings ({len(self.findings)})"):
@@ -77,6 +82,8 @@ class RobotView:
         with self.lock, self.server.atomic():
             self.q = q
             poses = self.drawing.move(q)
+            if self.collisions is not None:
+                self.collisions.move(q)
             if self._dragging is not None:
                 self._dragging.follow(self.model.body_names, poses)
             if self.constraints.size:
@@ -186,9 +193,16 @@ class RobotView:
         masses = gui.add_checkbox("centres of mass", False, hint="black: of links, by mass; orange: of all")
         frames = gui.add_checkbox("link frames", False, hint="x red, y green, z blue")
         labels = gui.add_checkbox("findings at links", False, visible=bool(self.findings))
+        collisions = gui.add_checkbox("collision shapes", False, visible=self.collisions is not None)
         loops = gui.add_checkbox("loops and contacts", True, visible=bool(self.constraints.size))
         for handle, group in ((shapes, "shapes"), (masses, "masses"), (frames, "frames"), (labels, "labels")):
             handle.on_update(lambda event, group=group: self._show(group, event.target.value))
+
+        @collisions.on_update
+        def _(event: Any) -> None:
+            with self.lock:
+                assert self.collisions is not None
+                self.collisions.show(event.target.value)
 
         @inertia.on_update
         def _(event: Any) -> None:

@@ -22,10 +22,11 @@ ENDLESS = (6.0, 6.0, 0.01)    # m, of a plane
 
 
 class Solid(NamedTuple):
-    """A primitive. group: "robot", "obstacles" or "carried"; kind: type of visualization_msgs/Marker; frame: name of a
-    link; pose (4, 4) in it; scale (m) of the marker; points (N, 3), three for each triangle; colour.
+    """A primitive of a piece. group: "robot", "obstacles" or "carried"; kind: type of visualization_msgs/Marker; frame:
+    name of a link; pose (4, 4) in it; scale (m) of the marker; points (N, 3), three for each triangle; colour.
     """
 
+    piece: str
     group: str
     kind: int
     frame: str
@@ -47,7 +48,7 @@ def _solids(piece: Piece, root: str, hit: bool) -> list[Solid]:
                      ("carried", CARRIED))
 
     def solid(kind: int, scale: tuple[float, float, float], z: float = 0.0, points: Array | None = None) -> Solid:
-        return Solid(group, kind, shape.link or root, shape.pose @ se3.pose([0.0, 0.0, z]), scale,
+        return Solid(piece.name, group, kind, shape.link or root, shape.pose @ se3.pose([0.0, 0.0, z]), scale,
                      np.zeros((0, 3)) if points is None else points, HIT if hit else colour)
 
     if shape.surface is not None:
