@@ -201,7 +201,8 @@ def _entry(shape: Shape) -> dict[str, Any]:
     else:
         sizes = dict(zip(SIZES[shape.kind], map(float, shape.size), strict=True))
     return {"shape": shape.kind, **sizes, "frame": {
-        "xyz": shape.pose[:3, 3].round(6).tolist(), "rpy": rpy_of(shape.pose[:3, :3]).round(6).tolist()}}
+        part: (values.round(6) + 0.0).tolist() for part, values in (    # without −0.0
+            ("xyz", shape.pose[:3, 3]), ("rpy", rpy_of(shape.pose[:3, :3])))}}
 
 
 def certified(collisions: CollisionModel, q: Array, t: Array) -> Clearance:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import RbdError
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.constraints import ConstraintSet
@@ -42,7 +44,7 @@ class RobotView:
         self.drawing = Drawing(server, scene)
         self.q, self._problem = self._closed(start_of(self.model))
         self._loops_shown = True
-        low, high = scene.bounds(self.q)
+        low, high = self._bounds(collisions)
         place_camera(server.initial_camera, low, high)
         ground(server, 6.0 * scene.size, min(0.0, float(low[2])))
         panel = server.gui.add_panel()
@@ -106,6 +108,13 @@ class RobotView:
         """Set the sliders to a configuration."""
         for handle, value in zip(self._handles, values_of(self.model, self._sliders, q), strict=True):
             handle.value = value
+
+    def _bounds(self, collisions: CollisionModel | None) -> Array:
+        """(2, 3): low and high corner (m) of a box about the robot and its obstacles, but for planes."""
+        standing = [] if collisions is None else [each.shape.corners for each in collisions.pieces if each.body < 0 and
+                                                  each.shape.kind != "plane"]
+        points = np.concatenate([self.scene.bounds(self.q), *standing])
+        return np.stack([points.min(axis=0), points.max(axis=0)])
 
     # ---- user actions
 
@@ -183,7 +192,7 @@ class RobotView:
         @sides.on_click
         def _(event: Any) -> None:
             with self.lock:
-                low, high = self.scene.bounds(self.q)
+                low, high = self._bounds(None if self.collisions is None else self.collisions.collisions)
             with event.client.atomic():
                 place_camera(event.client.camera, low, high, SIDES[event.target.value])
 

@@ -15,7 +15,7 @@ from .obstacle_messages import CUBE, CYLINDER, SPHERE, TRIANGLES
 
 Array = NDArray[np.float64]
 ROBOT: Colour = (0.35, 0.6, 0.9, 0.35)
-STANDING: Colour = (0.8, 0.6, 0.3, 0.8)
+STANDING: Colour = (0.8, 0.6, 0.3, 0.6)
 CARRIED: Colour = (0.3, 0.7, 0.5, 0.8)
 HIT: Colour = (0.85, 0.1, 0.1, 0.9)
 ENDLESS = (6.0, 6.0, 0.01)    # m, of a plane
