@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from support.robots import urdf_paths  # noqa: E402
 
 import rbd_ros as rbd  # noqa: E402
 from rbd_ros.cli.view import view as command  # noqa: E402
+from rbd_ros.core.lie import se3  # noqa: E402
+from rbd_ros.core.model.files.packages import package_folders  # noqa: E402
+from rbd_ros.view.drawing import place_camera  # noqa: E402
 from rbd_ros.view.serving import end, open_server  # noqa: E402
 
 PANDA = "panda_description/panda"
@@ -169,8 +173,91 @@ def demo(driver: Any) -> None:
     end(server)
 
 
-PICTURES = {"arm": arm, "inertia": inertia, "findings": findings, "loops": loops, "motion": motion, "live": live,
-            "demo": demo}
+def boxes(**sizes: tuple[list[float], list[float]]) -> str:
+    """YAML text of boxes: sizes and positions by name."""
+    return "obstacles:\n" + "".join(f"- {{name: {name}, shape: box, size: {size}, frame: {place}}}\n"
+                                    for name, (size, place) in sizes.items())
+
+
+TABLE = boxes(table=([0.9, 1.4, 0.05], [0.6, 0.0, 0.0]), crate=([0.25, 0.2, 0.18], [0.55, 0.3, 0.115]))
+SHELF = boxes(**{f"board_{k}": ([0.35, 0.9, 0.03], [0.68, 0.0, z]) for k, z in enumerate((0.1, 0.45, 0.8))},
+              left=([0.35, 0.03, 0.73], [0.68, 0.45, 0.45]), right=([0.35, 0.03, 0.73], [0.68, -0.45, 0.45]),
+              back=([0.02, 0.93, 0.73], [0.865, 0.0, 0.45]))
+
+
+def beside(text: str, folder: Path) -> Path:
+    """Two arms of a description in one, 0.9 m apart, facing each other."""
+    tree = ElementTree.fromstring(text)
+    both = ElementTree.Element("robot", name="cell")
+    ElementTree.SubElement(both, "link", name="cell")
+    for side, y, yaw in (("left", 0.45, -0.9), ("right", -0.45, 0.9)):
+        arm = ElementTree.fromstring(ElementTree.tostring(tree))
+        for element in arm.iter():
+            for key in ("name", "link", "joint"):
+                if key in element.attrib and element.tag in ("link", "joint", "parent", "child", "mimic"):
+                    element.set(key, f"{side}_{element.get(key)}")
+        both.extend(element for element in arm if element.tag in ("link", "joint"))
+        root = next(iter({link.get("name") for link in arm.findall("link")} -
+                         {joint.find("child").get("link") for joint in arm.findall("joint")}))
+        mount = ElementTree.SubElement(both, "joint", name=f"{side}_mount", type="fixed")
+        ElementTree.SubElement(mount, "parent", link="cell")
+        ElementTree.SubElement(mount, "child", link=root)
+        ElementTree.SubElement(mount, "origin", xyz=f"0 {y} 0", rpy=f"0 0 {yaw}")
+    path = folder / "cell.urdf"
+    path.write_bytes(ElementTree.tostring(both))
+    return path
+
+
+def surrounded(driver: Any, name: str, description: str, cell: str, tab: str, bent: dict[str, float],
+               hands: dict[str, tuple[list[float], list[float]]], look: tuple[float, float, float]) -> None:
+    """A picture of a robot and what stands around it. bent: positions of joints; hands: from there, positions and roll,
+    pitch, yaw of links. look: from where, relative to the size of the scene.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "cell.yaml")
+        file.write_text(cell)
+        view = made(description, "--obstacles", str(file))
+    pose(view, **bent, **{name: 0.03 for name in view.model.joint_names if "finger" in name})
+    q = view.q
+    for body, (xyz, rpy) in hands.items():
+        q = rbd.inverse_kinematics(view.model, body, se3.pose(xyz, rpy), q).q
+    view.set_sliders(q)
+    view.move(q)
+    place_camera(view.server.initial_camera, *view.scene.bounds(q), look)
+    visit(driver, view.server)
+    if tab == "Show":
+        open_tab(driver, "Show")
+        check(driver, "collision shapes")
+    open_tab(driver, tab)
+    shoot(driver, name)
+    end(view.server)
+
+
+DOWN, AHEAD = [np.pi, 0.0, -np.pi / 4.0], [0.0, np.pi / 2.0, 0.0]
+
+
+def table(driver: Any) -> None:
+    surrounded(driver, "collision_table", str(urdf_paths()[PANDA]), TABLE, "Obstacles", BENT,
+               {"panda_hand": ([0.55, 0.17, 0.25], DOWN)}, (0.7, -0.9, 0.5))
+
+
+def shelf(driver: Any) -> None:
+    surrounded(driver, "collision_shelf", str(urdf_paths()[PANDA]), SHELF, "Show", BENT,
+               {"panda_hand": ([0.62, 0.1, 0.62], AHEAD)}, (-0.7, -1.4, 0.5))
+
+
+def two_arms(driver: Any) -> None:
+    path = urdf_paths()[PANDA]
+    with tempfile.TemporaryDirectory() as folder, package_folders([str(path.parents[3])]):
+        surrounded(driver, "collision_two_arms", str(beside(path.read_text(), Path(folder))),
+                   boxes(table=([0.9, 0.8, 0.05], [0.75, 0.0, 0.0])), "Obstacles",
+                   {f"{side}_{joint}": value for side in ("left", "right") for joint, value in BENT.items()},
+                   {"left_panda_hand": ([0.6, 0.08, 0.3], DOWN), "right_panda_hand": ([0.6, -0.02, 0.36], DOWN)},
+                   (1.2, -0.6, 0.5))
+
+
+PICTURES = {"table": table, "shelf": shelf, "two_arms": two_arms, "arm": arm, "inertia": inertia, "findings": findings,
+            "loops": loops, "motion": motion, "live": live, "demo": demo}
 
 if __name__ == "__main__":
     for wanted in sys.argv[1:] or PICTURES:

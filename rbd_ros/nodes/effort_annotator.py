@@ -6,9 +6,16 @@ Topics (relative names):
   ~/joint_trajectory      trajectory_msgs/JointTrajectory, out: with `effort` of every point added, N m or N; remap it
                           to <controller>/joint_trajectory. With parameter `retime` possibly with other points along
                           the same path, so that the efforts are within their limits
+  ~/obstacles             std_msgs/String, in, latched: YAML text of what stands around the robot (docs/collision.md),
+                          for later trajectories. Unless `collisions.use` is never
+  <collisions.marker_topic>    visualization_msgs/MarkerArray, in: obstacles, if the parameter names a topic
+  <collisions.scene_topic>     moveit_msgs/PlanningScene, in: obstacles, attached objects, allowed pairs, likewise
+  ~/collision_markers     visualization_msgs/MarkerArray, out, latched, with `collisions.show`: collision shapes and
+                          obstacles in the frames of their links; red what the latest trajectory hits
   /diagnostics            diagnostic_msgs/DiagnosticArray, out, once a second. Keys: trajectories, points,
                           points_over_effort_limit, points_over_velocity_limit, points_over_position_limit, retimed,
-                          not_retimed (though it should be), last_excess,
+                          not_retimed (though it should be), last_excess, hitting (trajectories), last_hit,
+                          collision_pairs (0: collisions are not considered), obstacles (of file and topics),
                           time_p50_us, time_p99_us (trajectory received → published), rejected_total, rejected_<kind>;
                           with the action goals, goals_running, goals_succeeded, goals_canceled, goals_aborted,
                           goals_rejected
@@ -35,6 +42,7 @@ from ..core.model.robot_model import RobotModel
 from ..runtime.control.effort_annotator import ACTION, ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
 from ..runtime.inputs.rejections import Rejected, Verdict, check_size
 from ..runtime.inputs.trajectory_points import MOST_POINTS, TrajectoryReader
+from ..runtime.planning.robot_collisions import considered
 from ..runtime.planning.sampled import Points
 from ..runtime.statistics import CycleStatistics
 from .base.conversions import trajectory_points
@@ -42,6 +50,7 @@ from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
 from .motion_conversions import joint_trajectory
+from .obstacle_topics import ObstacleTopics
 from .trajectory_action import TrajectoryRelay
 
 SHOWN = 5    # excesses logged per trajectory
@@ -58,14 +67,24 @@ class EffortAnnotatorNode(ModelNode):
         self.annotator: Any = None
         self._publisher: Any = None
         self._relay: Any = None
+        self._obstacles: Any = None
+        self._urdf = ""
         self._most_points = 0
         self._statistics = CycleStatistics()
         self._last_excess = ""
 
     # ---- configuration
 
+    def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
+        self._urdf = description
+        return super().load(values, description)
+
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        self.annotator = EffortAnnotator(model, self.settings(values, model))
+        settings = self.settings(values, model)
+        collisions, said, _ = considered(settings, self._urdf, model)
+        self.annotator = EffortAnnotator(model, settings, collisions)
+        self._obstacles = ObstacleTopics(self, settings, self.annotator.surroundings)
+        self.get_logger().info(said)
         publisher = self._publisher = self.create_publisher(JointTrajectory, "~/joint_trajectory", QoSProfile(depth=10))
         self.undo.append(lambda: self.destroy_publisher(publisher))
         topic = "~/joint_trajectory_in"
@@ -98,7 +117,9 @@ class EffortAnnotatorNode(ModelNode):
         annotator = self.annotator
         p50, p99 = self._statistics.latency_us()
         report = {"model": annotator.model.name, **annotator.counts, "last_excess": self._last_excess,
-                  "time_p50_us": p50, "time_p99_us": p99, "rejected_total": annotator.rejections.total}
+                  "last_hit": annotator.hit.words, **annotator.surroundings.report(),
+                  "time_p50_us": p50, "time_p99_us": p99,
+                  "rejected_total": annotator.rejections.total + annotator.surroundings.rejections.total}
         if self._relay is not None:
             report |= self._relay.counts | {"goals_running": self._relay.running}
         return report | {f"rejected_{kind}": count for kind, count in annotator.rejections.counts.items()}
@@ -130,6 +151,7 @@ class EffortAnnotatorNode(ModelNode):
     def _fill(self, message: JointTrajectory) -> str:
         """Add the efforts in place, log what is beyond limits; the reason of a rejection, "" without one."""
         annotation = self.annotator.annotate(message.joint_names, trajectory_points(message))
+        self._obstacles.show_hit(self.annotator.hit.pieces)
         if isinstance(annotation, Verdict):
             return annotation.text
         if annotation.retimed is not None:
@@ -140,6 +162,8 @@ class EffortAnnotatorNode(ModelNode):
                 point.effort = array("d", effort.tobytes())
         if annotation.kept:
             self.get_logger().warning(f"trajectory {annotation.kept}")
+        if hit := self.annotator.hit.words:
+            self.get_logger().warning(f"trajectory hits, and passes: {hit}")
         if annotation.excesses:
             self._warn(annotation.excesses)
         return ""

@@ -18,6 +18,7 @@ from .service_conversions import inertia, numbers
 SECOND = 1_000_000_000
 CONVERTED = {
     "waypoints": lambda items: [MotionWaypoint(item.fraction, item.position) for item in items],
+    "allowed_pairs": lambda items: [(item.first, item.second) for item in items],
     "payload": inertia, "external_wrenches": wrenches}
 
 

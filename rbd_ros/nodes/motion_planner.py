@@ -6,10 +6,14 @@ Topics (relative names):
   ~/obstacles           std_msgs/String, in, latched: YAML text of what stands around the robot (docs/collision.md),
                         from the next request on; each replaces the earlier ones, "" removes them. An invalid one is
                         rejected, and the earlier ones stay. Unless `collisions.use` is never
+  <collisions.marker_topic>    visualization_msgs/MarkerArray, in: obstacles, if the parameter names a topic
+  <collisions.scene_topic>     moveit_msgs/PlanningScene, in: obstacles, attached objects, allowed pairs, likewise
+  ~/collision_markers   visualization_msgs/MarkerArray, out, latched, with `collisions.show`: collision shapes and
+                        obstacles in the frames of their links; red what the latest motion that was asked for hits
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: requests, good, not_good, cancelled,
                         refused, defects (errors of the program), waiting, time_p50_us, time_p99_us (of searches),
                         joint_state_age (s), collision_pairs (0: collisions are not considered), obstacles (of
-                        file and topic), rejected_total (joint states, obstacles)
+                        file and topics), rejected_total (joint states, obstacles)
 Service and action (rbd_interfaces/PlanMotion): ~/plan_motion
 
 Both exist as long as the node. Searches take from some 10 ms to `time_limit`: they run in a worker process, which is
@@ -28,14 +32,13 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 
 from rbd_interfaces import action, srv
 
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..runtime.inputs.rejections import Rejected
-from ..runtime.planning.motion_planner import MotionPlanner
+from ..runtime.planning.motion_planner import MotionPlanner, pieces_in_touch, pieces_of_plan
 from ..runtime.planning.planner_settings import PLANNER_TABLE, PlannerSettings
 from ..runtime.planning.robot_collisions import considered
 from ..runtime.planning.search_process import SearchProcess
@@ -43,11 +46,12 @@ from ..runtime.planning.turns import Turns
 from ..runtime.statistics import CycleStatistics
 from .base.answering import answered
 from .base.conversions import nanoseconds
-from .base.model_node import BEST_EFFORT, LATCHED, ModelNode
+from .base.model_node import BEST_EFFORT, ModelNode
 from .base.parameters import EXECUTOR, MODEL_NODE_TABLE
 from .base.rclpy_inside import MULTI_THREADED
 from .base.spin import run
 from .motion_conversions import motion_request, planned_motion
+from .obstacle_topics import ObstacleTopics
 
 MOST_GOALS = 8           # waiting or active; more are rejected
 FEEDBACK_PERIOD = 0.05   # s
@@ -68,6 +72,7 @@ class MotionPlannerNode(ModelNode):
         self._turns = Turns()
         self._surrounding = MutuallyExclusiveCallbackGroup()
         self._process: Any = None    # the worker process
+        self._obstacles: Any = None
         self._activation = object()
         self._open = 0    # unanswered requests and goals
         self._counting = threading.Condition()
@@ -103,9 +108,8 @@ class MotionPlannerNode(ModelNode):
         self._process.ready(self.ending)
         self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
         self.planner = planner
-        if settings.use_collisions != "never":    # beside other callbacks: hulls of meshes take a while
-            self.subscribe_unlocked(String, "~/obstacles", lambda message: self.guarded(
-                lambda: self._on_obstacles(planner, message)), LATCHED, callback_group=self._surrounding)
+        self._obstacles = ObstacleTopics(    # beside other callbacks: hulls of meshes take a while
+            self, settings, planner.surroundings, callback_group=self._surrounding)
         (self.get_logger().warning if warns else self.get_logger().info)(said)
 
     def tear_down(self) -> None:
@@ -122,24 +126,16 @@ class MotionPlannerNode(ModelNode):
 
     def report(self) -> Mapping[str, Any]:
         p50, p99 = self._statistics.latency_us()
-        states, collisions = self.planner.states, self.planner.collisions
+        states, surroundings = self.planner.states, self.planner.surroundings
         return {"model": self.planner.settings.model.name, **self._counts, "waiting": self._turns.waiting,
                 "time_p50_us": p50, "time_p99_us": p99, "joint_state_age": states.latest.age(time.monotonic()),
-                "collision_pairs": 0 if collisions is None else len(collisions.pairs),
-                "obstacles": self.planner.obstacles,
-                "rejected_total": states.rejections.total + self.planner.rejections.total}
+                **surroundings.report(),
+                "rejected_total": states.rejections.total + surroundings.rejections.total}
 
     def on_rejected(self, error: Rejected) -> None:
         super().on_rejected(error)
         if self.planner is not None:
-            self.planner.rejections.add(error)
-
-    def _on_obstacles(self, planner: MotionPlanner, message: String) -> None:
-        verdict = planner.surround(message.data)
-        if verdict:
-            self.get_logger().info(f"obstacles around the robot: {planner.obstacles}")
-        else:
-            self.seldom.warning("obstacles", verdict.text)
+            self.planner.surroundings.rejections.add(error)
 
     def _on_joint_state(self, message: JointState) -> None:
         planner = self.planner    # another thread may reset it
@@ -222,8 +218,14 @@ class MotionPlannerNode(ModelNode):
                         response.message = CANCELLED
                         return
                     process, task = self._process, self.planner.prepare(request, time.monotonic(), motion_request)
+                    obstacles = self._obstacles
                 begin = time.perf_counter()
-                plan = process.search(task, tell, stop)
+                try:
+                    plan = process.search(task, tell, stop)
+                except RbdError:
+                    obstacles.show_hit(pieces_in_touch(task))
+                    raise
+                obstacles.show_hit(pieces_of_plan(plan))
                 self._statistics.published(time.perf_counter() - begin)
             if why := lost():
                 self._counts["cancelled"] += 1

@@ -21,15 +21,17 @@ class DragHandle:
     """drag: called with the link and the pose (4, 4) to which a user drags it."""
 
     def __init__(self, server: Any, links: Sequence[str], size: float, drag: Callable[[str, Array], None],
-                 place: Callable[[], None], hint: str = "a handle at this link: the joints follow, within their limits"
-                 ) -> None:
-        """place: called when the user takes another link: to call `follow`. hint: what the handle does."""
+                 place: Callable[[], None], hint: str = "a handle at this link: the joints follow, within their limits",
+                 path: str = "/handle") -> None:
+        """place: called when the user takes another link: to call `follow`. hint: what the handle does. path: in
+        viser's tree.
+        """
         self._drag, self._place = drag, place
         self._held = False
         self._asked: tuple[Any, Any] | None = None
         self._worker = ThreadPoolExecutor(1, "rbd view drag")
         self._link = server.gui.add_dropdown("drag", (NOTHING, *links), initial_value=NOTHING, hint=hint)
-        self._handle = server.scene.add_transform_controls("/handle", scale=SIZE * size, depth_test=False,
+        self._handle = server.scene.add_transform_controls(path, scale=SIZE * size, depth_test=False,
                                                            visible=False)
 
         @self._link.on_update
@@ -44,6 +46,23 @@ class DragHandle:
                 self._asked = event.target.wxyz, event.target.position
             self._held = True
             self._worker.submit(self._answer, phase == "end")
+
+    @property
+    def chosen(self) -> str:
+        """The link with the handle, or `NOTHING`."""
+        return str(self._link.value)
+
+    def choose(self, link: str) -> None:
+        """Put the handle at this link."""
+        self._link.value = link
+        self._handle.visible = link != NOTHING
+
+    def rename(self, links: Sequence[str]) -> None:
+        """Offer these links; the handle stays where it is, if its link is among them."""
+        if tuple(self._link.options) != (NOTHING, *links):
+            chosen = self.chosen
+            self._link.options = (NOTHING, *links)
+            self.choose(chosen if chosen in links else NOTHING)
 
     def _answer(self, released: bool) -> None:
         """To the latest place of the handle; those in between are left out."""

@@ -45,7 +45,7 @@ class Drawing:
     def __init__(self, server: Any, scene: Scene, name: str = "/robot", tint: Colour | None = None,
                  offset: Sequence[float] = (0.0, 0.0, 0.0),
                  only: Collection[str] | None = None) -> None:
-        self._server, self.scene, self._name = server, scene, name
+        self._server, self.scene, self.name = server, scene, name
         api = server.scene
         self._root = api.add_frame(name, show_axes=False, position=tuple(offset))
         self._links = [api.add_frame(place_of(name, link), show_axes=False, axes_length=0.12 * scene.size,
@@ -66,7 +66,7 @@ class Drawing:
 
     def _weigh(self) -> None:
         """Add boxes of inertia and centres of mass, initially hidden."""
-        name, scene, api = self._name, self.scene, self._server.scene
+        name, scene, api = self.name, self.scene, self._server.scene
         self._boxes = [self._add(f"{place_of(name, box.link)}/inertia", box.shape) for box in scene.boxes]
         self._masses = [self._mass(box) for box in scene.boxes]
         if scene.centre_of_mass(scene.model.neutral()) is not None:
@@ -92,7 +92,7 @@ class Drawing:
     def _mass(self, box: Any) -> Any:
         share = box.mass / max(self.scene.model.total_mass, 1e-12)
         return self._server.scene.add_icosphere(
-            f"{place_of(self._name, box.link)}/mass", radius=float(0.03 * self.scene.size * share ** (1.0 / 3.0)),
+            f"{place_of(self.name, box.link)}/mass", radius=float(0.03 * self.scene.size * share ** (1.0 / 3.0)),
             position=box.pose[:3, 3], color=(213, 94, 0) if box.problem else (20, 20, 20), cast_shadow=False)
 
     def move(self, q: Array) -> Array:
@@ -141,7 +141,7 @@ class Drawing:
         for link, of_link in by_link.items():
             topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in of_link)
             self._labels.append(self._server.scene.add_label(
-                f"{place_of(self._name, link)}/finding", f"{link}, {', '.join(topics)}", font_screen_scale=0.8,
+                f"{place_of(self.name, link)}/finding", f"{link}, {', '.join(topics)}", font_screen_scale=0.8,
                 anchor="center-left", position=middles.get(link, np.zeros(3)), visible=False))
 
     def tie(self, ties: Sequence[Tie], visible: bool) -> None:
@@ -174,14 +174,14 @@ class Drawing:
             points = np.array([[-length / size * force, np.zeros(3)]], dtype=np.float32)
             if shown not in self._arrows:
                 self._arrows[shown] = self._server.scene.add_arrows(
-                    f"{place_of(self._name, shown)}/push", points, PUSH, shaft_radius=0.01 * self.scene.size,
+                    f"{place_of(self.name, shown)}/push", points, PUSH, shaft_radius=0.01 * self.scene.size,
                     head_radius=0.022 * self.scene.size, head_length=0.05 * self.scene.size)
             self._arrows[shown].points = points
         for link, arrow in self._arrows.items():
             arrow.visible = link == shown
 
     def _new_tie(self, tie: Tie) -> tuple[Any, ...]:
-        api, path, size = self._server.scene, f"{self._name}/ties/{quote(tie.name, safe='')}", self.scene.size
+        api, path, size = self._server.scene, f"{self.name}/ties/{quote(tie.name, safe='')}", self.scene.size
         return (api.add_icosphere(f"{path}/point", radius=0.022 * size, color=TIE[tie.kind]),
                 api.add_cylinder(f"{path}/axis", radius=0.006 * size, height=0.14 * size, color=TIE[tie.kind]),
                 api.add_line_segments(f"{path}/gap", np.zeros((1, 2, 3), dtype=np.float32), np.array(OPEN),

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..core.model.checks.diagnosis import moving_links
 from ..core.model.shapes.shapes import Colour
+from .collisions import certified, clearance_html
 from .drawing import Drawing
 from .playback import Player
 from .robot_view import RobotView
@@ -26,7 +27,16 @@ def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
 
     with view.tabs.add_tab("Motion"):
         view.server.gui.add_markdown(f"`{timeline.source[:60].replace('`', ' ')}`, {timeline.duration:.3g} s")
+        checked = view.server.gui.add_html("", visible=view.collisions is not None)
         player = Player(view.server, timeline.duration, draw, view.lock, loop)
+
+    def check() -> None:
+        assert view.collisions is not None
+        checked.content = clearance_html(certified(view.collisions.collisions, timeline.q, timeline.t))
+
+    if view.collisions is not None:
+        view.collisions.on_change = check
+        check()
 
     def pause() -> None:
         player.pause()

@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import RbdError
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.constraints import ConstraintSet
 from ..core.model.inertia import Array
 from ..core.dynamics.constrained.projection import project
+from ..core.motion.collision.collision_model import CollisionModel
 from ..core.motion.inverse_kinematics import inverse_kinematics
 from .bars import bars_of, html, places_html, places_of
+from .collisions import CollisionView
 from .dragging import DragHandle
 from .drawing import Drawing, ground, place_camera
 from .efforts import holding_effort, passive_of
@@ -30,7 +34,8 @@ class RobotView:
     """The view of one scene. All callbacks of the browser run under `lock`: models have one workspace."""
 
     def __init__(self, server: Any, scene: Scene, constraints: ConstraintSet | None = None,
-                 findings: Sequence[Finding] = (), actuated: Sequence[str] = (), sliders: bool = True) -> None:
+                 findings: Sequence[Finding] = (), actuated: Sequence[str] = (), sliders: bool = True,
+                 collisions: CollisionModel | None = None) -> None:
         self.server, self.scene, self.model = server, scene, scene.model
         self.constraints = constraints or ConstraintSet()
         self._passive = passive_of(self.model, actuated)
@@ -39,7 +44,7 @@ class RobotView:
         self.drawing = Drawing(server, scene)
         self.q, self._problem = self._closed(start_of(self.model))
         self._loops_shown = True
-        low, high = scene.bounds(self.q)
+        low, high = self._bounds(collisions)
         place_camera(server.initial_camera, low, high)
         ground(server, 6.0 * scene.size, min(0.0, float(low[2])))
         panel = server.gui.add_panel()
@@ -62,6 +67,8 @@ class RobotView:
                     self._dragging = DragHandle(server, self.model.body_names[::-1], scene.size, self.drag,
                                                 lambda: self.move(self.q))
                 self._handles = self._add_sliders()
+        self.collisions = None if collisions is None else CollisionView(
+            server, self.tabs, collisions, self.q, scene.size, self.drawing.name, self.lock)
         with self.tabs.add_tab("Show"):
             self._add_switches()
         with self.tabs.add_tab(f"Findings ({len(self.findings)})"):
@@ -77,6 +84,8 @@ class RobotView:
         with self.lock, self.server.atomic():
             self.q = q
             poses = self.drawing.move(q)
+            if self.collisions is not None:
+                self.collisions.move(q)
             if self._dragging is not None:
                 self._dragging.follow(self.model.body_names, poses)
             if self.constraints.size:
@@ -99,6 +108,13 @@ class RobotView:
         """Set the sliders to a configuration."""
         for handle, value in zip(self._handles, values_of(self.model, self._sliders, q), strict=True):
             handle.value = value
+
+    def _bounds(self, collisions: CollisionModel | None) -> Array:
+        """(2, 3): low and high corner (m) of a box about the robot and its obstacles, but for planes."""
+        standing = [] if collisions is None else [each.shape.corners for each in collisions.pieces if each.body < 0 and
+                                                  each.shape.kind != "plane"]
+        points = np.concatenate([self.scene.bounds(self.q), *standing])
+        return np.stack([points.min(axis=0), points.max(axis=0)])
 
     # ---- user actions
 
@@ -176,7 +192,7 @@ class RobotView:
         @sides.on_click
         def _(event: Any) -> None:
             with self.lock:
-                low, high = self.scene.bounds(self.q)
+                low, high = self._bounds(None if self.collisions is None else self.collisions.collisions)
             with event.client.atomic():
                 place_camera(event.client.camera, low, high, SIDES[event.target.value])
 
@@ -186,9 +202,16 @@ class RobotView:
         masses = gui.add_checkbox("centres of mass", False, hint="black: of links, by mass; orange: of all")
         frames = gui.add_checkbox("link frames", False, hint="x red, y green, z blue")
         labels = gui.add_checkbox("findings at links", False, visible=bool(self.findings))
+        collisions = gui.add_checkbox("collision shapes", False, visible=self.collisions is not None)
         loops = gui.add_checkbox("loops and contacts", True, visible=bool(self.constraints.size))
         for handle, group in ((shapes, "shapes"), (masses, "masses"), (frames, "frames"), (labels, "labels")):
             handle.on_update(lambda event, group=group: self._show(group, event.target.value))
+
+        @collisions.on_update
+        def _(event: Any) -> None:
+            with self.lock:
+                assert self.collisions is not None
+                self.collisions.show(event.target.value)
 
         @inertia.on_update
         def _(event: Any) -> None:

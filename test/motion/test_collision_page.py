@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from support.collisions import collision, robot
 from support.pages import run
 
 import rbd_ros as rbd
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE
+from rbd_ros.runtime.parameters import validate
 
 pytest.importorskip("coal")
 PAGE = (Path(__file__).parents[2] / "docs" / "collision.md").read_text(encoding="utf-8")
@@ -32,8 +35,15 @@ def test_the_example_runs_and_does_what_it_says(tmp_path, monkeypatch):
 
 
 def test_the_obstacles_are_read():
-    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    text = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
     model = rbd.load_urdf(ARM)
     collisions = rbd.CollisionModel.from_urdf(ARM, model, obstacles=text)
     k = collisions.pairs.index(("flange", "floor"))
     assert collisions.distances(np.zeros(3))[k] == pytest.approx(0.6 + 0.05 + 0.8, abs=1e-9)
+
+
+def test_the_parameters_beside_moveit_are_those_of_the_annotator():
+    text = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]
+    values = yaml.safe_load(text)["effort_annotator"]["ros__parameters"]
+    assert values.pop("input_limits.bytes") > 65536    # of all nodes
+    assert validate(ANNOTATOR_TABLE, values)["collisions.refuse"] is True

@@ -44,6 +44,65 @@ CONTROL_MSGS = {
         "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_actual\n"
         "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_error\nint32 multi_dof_index\n"}
 
+# What obstacles come as, with the fields of Jazzy; of moveit_msgs what a PlanningScene has.
+VISUALIZATION_MSGS = {
+    "msg/UVCoordinate.msg": "float32 u\nfloat32 v\n", "msg/MeshFile.msg": "string filename\nuint8[] data\n",
+    "msg/Marker.msg":
+        "int32 ARROW=0\nint32 CUBE=1\nint32 SPHERE=2\nint32 CYLINDER=3\nint32 LINE_STRIP=4\nint32 LINE_LIST=5\n"
+        "int32 CUBE_LIST=6\nint32 SPHERE_LIST=7\nint32 POINTS=8\nint32 TEXT_VIEW_FACING=9\nint32 MESH_RESOURCE=10\n"
+        "int32 TRIANGLE_LIST=11\nint32 ARROW_STRIP=12\nint32 ADD=0\nint32 MODIFY=0\nint32 DELETE=2\n"
+        "int32 DELETEALL=3\nstd_msgs/Header header\nstring ns\nint32 id\nint32 type\nint32 action\n"
+        "geometry_msgs/Pose pose\ngeometry_msgs/Vector3 scale\nstd_msgs/ColorRGBA color\n"
+        "builtin_interfaces/Duration lifetime\nbool frame_locked\ngeometry_msgs/Point[] points\n"
+        "std_msgs/ColorRGBA[] colors\nstring texture_resource\nsensor_msgs/CompressedImage texture\n"
+        "UVCoordinate[] uv_coordinates\nstring text\nstring mesh_resource\nMeshFile mesh_file\n"
+        "bool mesh_use_embedded_materials\n",
+    "msg/MarkerArray.msg": "Marker[] markers\n"}
+SHAPE_MSGS = {
+    "msg/SolidPrimitive.msg":
+        "uint8 BOX=1\nuint8 SPHERE=2\nuint8 CYLINDER=3\nuint8 CONE=4\nuint8 PRISM=5\nuint8 type\n"
+        "float64[<=3] dimensions\ngeometry_msgs/Polygon polygon\n",
+    "msg/MeshTriangle.msg": "uint32[3] vertex_indices\n",
+    "msg/Mesh.msg": "MeshTriangle[] triangles\ngeometry_msgs/Point[] vertices\n",
+    "msg/Plane.msg": "float64[4] coef\n"}
+OBJECT_RECOGNITION_MSGS = {"msg/ObjectType.msg": "string key\nstring db\n"}
+OCTOMAP_MSGS = {
+    "msg/Octomap.msg": "std_msgs/Header header\nbool binary\nstring id\nfloat64 resolution\nint8[] data\n",
+    "msg/OctomapWithPose.msg": "std_msgs/Header header\ngeometry_msgs/Pose origin\nOctomap octomap\n"}
+MOVEIT_MSGS = {
+    "msg/CollisionObject.msg":
+        "std_msgs/Header header\ngeometry_msgs/Pose pose\nstring id\nobject_recognition_msgs/ObjectType type\n"
+        "shape_msgs/SolidPrimitive[] primitives\ngeometry_msgs/Pose[] primitive_poses\nshape_msgs/Mesh[] meshes\n"
+        "geometry_msgs/Pose[] mesh_poses\nshape_msgs/Plane[] planes\ngeometry_msgs/Pose[] plane_poses\n"
+        "string[] subframe_names\ngeometry_msgs/Pose[] subframe_poses\nbyte ADD=0\nbyte REMOVE=1\nbyte APPEND=2\n"
+        "byte MOVE=3\nbyte operation\n",
+    "msg/AttachedCollisionObject.msg":
+        "string link_name\nCollisionObject object\nstring[] touch_links\n"
+        "trajectory_msgs/JointTrajectory detach_posture\nfloat64 weight\n",
+    "msg/RobotState.msg":
+        "sensor_msgs/JointState joint_state\nsensor_msgs/MultiDOFJointState multi_dof_joint_state\n"
+        "AttachedCollisionObject[] attached_collision_objects\nbool is_diff\n",
+    "msg/PlanningSceneWorld.msg": "CollisionObject[] collision_objects\noctomap_msgs/OctomapWithPose octomap\n",
+    "msg/AllowedCollisionEntry.msg": "bool[] enabled\n",
+    "msg/AllowedCollisionMatrix.msg":
+        "string[] entry_names\nAllowedCollisionEntry[] entry_values\nstring[] default_entry_names\n"
+        "bool[] default_entry_values\n",
+    "msg/LinkPadding.msg": "string link_name\nfloat64 padding\n",
+    "msg/LinkScale.msg": "string link_name\nfloat64 scale\n",
+    "msg/ObjectColor.msg": "string id\nstd_msgs/ColorRGBA color\n",
+    "msg/PlanningScene.msg":
+        "string name\nRobotState robot_state\nstring robot_model_name\n"
+        "geometry_msgs/TransformStamped[] fixed_frame_transforms\nAllowedCollisionMatrix allowed_collision_matrix\n"
+        "LinkPadding[] link_padding\nLinkScale[] link_scale\nObjectColor[] object_colors\n"
+        "PlanningSceneWorld world\nbool is_diff\n"}
+OF_SCENES = (    # package, definitions, dependencies: in this order
+    ("visualization_msgs", VISUALIZATION_MSGS, ("builtin_interfaces", "std_msgs", "geometry_msgs", "sensor_msgs")),
+    ("shape_msgs", SHAPE_MSGS, ("geometry_msgs",)),
+    ("object_recognition_msgs", OBJECT_RECOGNITION_MSGS, ()),
+    ("octomap_msgs", OCTOMAP_MSGS, ("std_msgs", "geometry_msgs")),
+    ("moveit_msgs", MOVEIT_MSGS, ("std_msgs", "geometry_msgs", "sensor_msgs", "trajectory_msgs", "shape_msgs",
+                                  "object_recognition_msgs", "octomap_msgs")))
+
 
 def build(folder: Path, package: str, definitions: dict[str, str], dependencies: tuple[str, ...]) -> None:
     """Make a package importable here and in child processes, unless it is installed: some ten seconds."""
@@ -69,7 +128,8 @@ def build(folder: Path, package: str, definitions: dict[str, str], dependencies:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     [site] = {path.parent for path in prefix.rglob(f"{package}/__init__.py")}
-    for name, path in (("PYTHONPATH", site.parent), ("LD_LIBRARY_PATH", prefix / "lib"), ("AMENT_PREFIX_PATH", prefix)):
+    for name, path in (("PYTHONPATH", site.parent), ("LD_LIBRARY_PATH", prefix / "lib"), ("AMENT_PREFIX_PATH", prefix),
+                       ("CMAKE_PREFIX_PATH", prefix)):
         os.environ[name] = os.pathsep.join([str(path), *filter(None, [os.getenv(name)])])
     sys.path.insert(0, str(site.parent))
     for library in (prefix / "lib").glob(f"lib{package}*.so"):    # found by name later: the path of this process is old

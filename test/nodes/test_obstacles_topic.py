@@ -11,7 +11,7 @@ from support.arm import NAMES, arm_to_sphere, shaped_arm_urdf
 
 import rbd_ros as rbd
 from rbd_interfaces import srv
-from rbd_interfaces.msg import MotionRequest
+from rbd_interfaces.msg import LinkPair, MotionRequest
 
 BALL = "obstacles:\n- {name: ball, shape: sphere, radius: 0.05, frame: [0.72, 0.0, 0.0]}\n"
 
@@ -37,8 +37,8 @@ def test_motions_go_around_what_is_said_to_stand_there(start_node, tmp_path, pri
             return peer.call(srv.PlanMotion, "motion_planner/plan_motion", srv.PlanMotion.Request(
                 motion=MotionRequest(**request | fields)))
 
-        def nearest():
-            answer = ask()
+        def nearest(**fields):
+            answer = ask(**fields)
             assert answer.success, answer.message
             points = answer.plan.trajectory.points
             t = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in points]
@@ -50,6 +50,14 @@ def test_motions_go_around_what_is_said_to_stand_there(start_node, tmp_path, pri
         assert nearest() < -0.05
         surround(BALL, obstacles="1", collision_pairs="2")
         assert 0.02 - 1e-6 <= nearest() < 0.1
+        # of this request alone
+        assert 0.04 - 1e-6 <= nearest(clearance=0.04) < 0.1 and nearest() < 0.04
+        assert nearest(allowed_pairs=[LinkPair(first="ball", second="lower")]) < -0.05
+        for wrong, words in (({"clearance": -1.0}, "clearance"), ({"clearance": float("nan")}, "clearance"),
+                             ({"allowed_pairs": [LinkPair(first="ball", second="elbow")]}, "`allowed_pairs`: 'elbow'"),
+                             ({"allowed_pairs": [LinkPair()] * 1001}, "1001 entries, expected at most 1000")):
+            answer = ask(**wrong)
+            assert not answer.success and words in answer.message and not answer.plan.trajectory.points
         # what a stranger sends
         surround(str(file), rejected_total="1")
         surround(f"obstacles:\n- {{name: m, shape: mesh, file: {file}}}", rejected_total="2")

@@ -190,6 +190,16 @@ def shared(program: str) -> dict[str, Case]:
                if program in ("feedforward", "flatness", "effort_annotator") else {})}
 
 
+def surrounded(program: str) -> dict[str, Case]:
+    """What nodes with obstacles have; test_obstacle_messages.py has them with these messages."""
+    def granted(values: Values) -> tuple[str, ...]:
+        return tuple(sorted(rights_of(program, values).subscribe | rights_of(program, values).publish))
+
+    return {"collisions.marker_topic": Case("things", granted, added("things")),
+            "collisions.scene_topic": Case("/monitored_planning_scene", granted, added("/monitored_planning_scene")),
+            "collisions.show": Case(True, granted, added("~/collision_markers"))}
+
+
 def limits(program: str, values: Values) -> tuple[int, ...]:
     """Of the sizes of messages."""
     with Nodes(program).started(values) as node:
@@ -253,10 +263,11 @@ def cases() -> dict[str, dict[str, Case]]:
         "float_check": torque("float_check"),
         "cartesian": {**torque("cartesian"), "force.topic": Case(
             "wrench", partial(subscribed, "cartesian"), added("/wrench"), ROBOT)},
-        "effort_annotator": {**shared("effort_annotator"), "action.controller": Case(
+        "effort_annotator": {**shared("effort_annotator"), **surrounded("effort_annotator"), "action.controller": Case(
             "arm", lambda values: tuple(rights_of("effort_annotator", values).call),
             ("arm/follow_joint_trajectory",))},
-        "dynamics_server": shared("dynamics_server"), "motion_planner": shared("motion_planner"),
+        "dynamics_server": shared("dynamics_server"),
+        "motion_planner": {**shared("motion_planner"), **surrounded("motion_planner")},
         "simulator": {**plant("simulator"), "actuation_file": Case(
             DRIVES, partial(published, "simulator"), added("/motor_states"), ROBOT),
             "controller": Case("arm", partial(subscribed, "simulator"), added("/arm/commands"), ROBOT)},

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from parameters.case import Case, Values, begun, seconds_until_refused, split
 from parameters.other_cases import MOON, MS
+from support.obstacle_messages import marker, markers
 from support.arm import JOINT, LINK, NAMES, TILT, TILTED, arm, arm_urdf, shaped_arm_urdf
 
 import rbd_ros as rbd
@@ -142,6 +143,16 @@ def kept_apart(values: Values) -> tuple[str, ...]:
     return () if found.collisions is None else tuple(" – ".join(pair) for pair in found.collisions.pairs)
 
 
+def framed(values: Values) -> bool:
+    """Whether markers in frame "world" are taken."""
+    pytest.importorskip("coal")
+    urdf = shaped_arm_urdf()
+    model = rbd.load_urdf(urdf)
+    settings = PlannerSettings.from_values(split(PLANNER_TABLE, values)[0], model)
+    made = MotionPlanner(model, settings, considered(settings, urdf, model).collisions)
+    return bool(made.surroundings.take_markers(markers(marker(frame="world"))))
+
+
 def clearance(values: Values) -> float:
     """Of the task of a request."""
     return planner(values).prepare(MotionRequest(NAMES, GOAL, START), 0.0).clearance
@@ -189,6 +200,7 @@ def planner_cases() -> dict[str, Case]:
         "collisions.srdf": Case(SRDF, kept_apart, ("upper – lower", "lower – finger")),
         "collisions.obstacles": Case(FLOOR, kept_apart, lambda was: (
             *was, "upper – floor", "lower – floor", "finger – floor")),
+        "collisions.frame": Case("world", framed, True),
         "collisions.clearance": Case(0.05, clearance, 0.05),
         "velocity_cutoff": Case(0.0, estimated, np.ones(2)),
     }

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from parameters import (
-    cartesian_cases, cosimulation_cases, elastic_cases, float_cases, node_cases, observer_cases, other_cases,
-    planner_cases, plant_cases, torque_cases,
+    cartesian_cases, collision_cases, cosimulation_cases, elastic_cases, float_cases, node_cases, observer_cases,
+    other_cases, planner_cases, plant_cases, torque_cases,
 )
 from parameters.case import Case, check, while_running
 from support.tables import TABLES
@@ -21,7 +21,7 @@ LOGIC: dict[str, Callable[[], dict[str, Case]]] = {
     "feedforward": partial(torque_cases.cases, "feedforward"),
     "flatness": lambda: {**torque_cases.cases("flatness"), **elastic_cases.cases()},
     "float_check": float_cases.cases, "cartesian": cartesian_cases.cases,
-    "effort_annotator": other_cases.annotator_cases,
+    "effort_annotator": lambda: {**other_cases.annotator_cases(), **collision_cases.annotator_cases()},
     "dynamics_server": other_cases.server_cases,
     "simulator": plant_cases.simulator_cases, "mujoco_plant": plant_cases.mujoco_cases,
     "lockstep": cosimulation_cases.lockstep_cases, "residual": cosimulation_cases.residual_cases,
@@ -32,7 +32,8 @@ WHERE = {"feedforward": "torque_cases", "flatness": "elastic_cases, or torque_ca
          "simulator": "plant_cases",
          "mujoco_plant": "plant_cases", "motion_planner": "planner_cases", "lockstep": "cosimulation_cases",
          "residual": "cosimulation_cases",
-         "observer": "observer_cases", "effort_annotator": "other_cases", "dynamics_server": "other_cases"}
+         "observer": "observer_cases", "effort_annotator": "collision_cases, or other_cases",
+         "dynamics_server": "other_cases"}
 NODES = node_cases.cases()
 # What is not shown here, and the test that fails if the parameter is ignored. The outputs of feedforward and flatness
 # are made by the class that both derive from; case `adapters` shows that each of them makes them.

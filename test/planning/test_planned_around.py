@@ -10,6 +10,7 @@ import pytest
 from scipy.interpolate import BPoly
 from support.arm import NAMES, arm_to_sphere, arm_urdf, shaped_arm_urdf
 from support.collisions import robot
+from support.obstacle_messages import marker, markers
 
 import rbd_ros as rbd
 from rbd_ros.core.model.payload import payload, with_payloads
@@ -49,11 +50,11 @@ def test_it_goes_around_what_a_text_says_and_straight_again_without():
     made = planner(collisions__clearance=0.02)
     straight = planned(made)
     assert straight.good and nearest(straight) < -0.05
-    assert made.surround(BALL) and made.obstacles == 1
+    assert made.surroundings.take_text(BALL) and made.surroundings.obstacles == 1
     around = planned(made)
     assert around.good and 0.02 - 1e-6 <= nearest(around) < 0.1
     np.testing.assert_allclose(around.points.q[[0, -1]], [START, GOAL], atol=1e-12)
-    assert made.surround("") and made.obstacles == 0
+    assert made.surroundings.take_text("") and made.surroundings.obstacles == 0
     np.testing.assert_allclose(planned(made).points.q, straight.points.q, atol=1e-9)
 
 
@@ -63,14 +64,15 @@ def test_a_text_replaces_those_before_but_not_the_file(tmp_path):
     made = planner(collisions__obstacles=str(file))
     for text, names in (("", ["floor"]), (BALL, ["floor", "ball"]), (BALL.replace("ball", "b"), ["floor", "b"]),
                         ("obstacles: []", ["floor"]), (BALL, ["floor", "ball"]), (" \n", ["floor"])):
-        assert made.surround(text)
-        assert [piece.name for piece in made.collisions.pieces if not piece.own] == names
-    assert not made.surround(BALL.replace("ball", "floor")) and "'floor' is given twice" in made.rejections.last
+        assert made.surroundings.take_text(text)
+        assert [piece.name for piece in made.surroundings.collisions.pieces if not piece.own] == names
+    assert not made.surroundings.take_text(BALL.replace("ball", "floor"))
+    assert "'floor' is given twice" in made.surroundings.rejections.last
 
 
 def test_an_end_that_touches_is_refused_with_pair_and_depth():
     made = planner()
-    assert made.surround(BALL)
+    assert made.surroundings.take_text(BALL)
     depth = -arm_to_sphere(np.array([[0.0, 0.0]]), CENTRE, RADIUS)[0]
     with pytest.raises(rbd.RbdError, match=rf"goal: 'lower' and 'ball' overlap by {depth:.4g} m"):
         planned(made, goal=[0.0, 0.0])
@@ -79,7 +81,8 @@ def test_an_end_that_touches_is_refused_with_pair_and_depth():
 def test_where_there_is_no_way_the_answer_says_what_touches():
     """A wall that the arm would have to pass through."""
     made = planner()
-    assert made.surround("obstacles:\n- {name: wall, shape: box, size: [0.7, 1.0, 0.02], frame: [0.5, 0.0, 0.0]}\n")
+    assert made.surroundings.take_text(
+        "obstacles:\n- {name: wall, shape: box, size: [0.7, 1.0, 0.02], frame: [0.5, 0.0, 0.0]}\n")
     plan = planned(made, start=[-0.9, 0.1], goal=[0.9, -0.1], lower_position=[-1.5, -1.5], upper_position=[1.5, 1.5],
                    time_limit=10.0)
     assert not plan.good and plan.points is None
@@ -89,7 +92,7 @@ def test_where_there_is_no_way_the_answer_says_what_touches():
 @pytest.mark.parametrize("period", [0.01, 0.1, 0.4])
 def test_the_points_keep_the_clearance_between_them_or_are_refused(period):
     made = planner(collisions__clearance=0.02)
-    assert made.surround(BALL)
+    assert made.surroundings.take_text(BALL)
     try:
         plan = planned(made, sample_period=period)
     except rbd.RbdError as error:
@@ -116,13 +119,47 @@ def test_pieces_of_the_interpolation_are_those_of_another_library():
 
 def test_with_the_load_of_a_request():
     made = planner()
-    assert made.surround(BALL)
+    assert made.surroundings.take_text(BALL)
     plan = planned(made, payload_body="lower", payload=(1.0, (0.1, 0.0, 0.0), np.zeros((3, 3))))
     loaded = with_payloads(MODEL, {"lower": payload(1.0, [0.1, 0.0, 0.0], np.zeros((3, 3)))})
     assert plan.good and nearest(plan) >= 0.01 - 1e-6
     _, q, v, a, effort = plan.points
     np.testing.assert_allclose(effort, rbd.inverse_dynamics(loaded, q, v, a) + rbd.friction_effort(loaded, v),
                                atol=1e-9)
+
+
+def test_a_request_asks_for_more_clearance_but_not_for_less():
+    made = planner(collisions__clearance=0.02)
+    assert made.surroundings.take_text(BALL)
+    for asked, kept in ((0.0, 0.02), (0.005, 0.02), (0.06, 0.06)):
+        plan = planned(made, clearance=asked)
+        assert plan.good and kept - 1e-6 <= nearest(plan) < 0.1
+    for wrong in (-0.1, float("nan"), float("inf")):
+        with pytest.raises(rbd.RbdError, match="clearance"):
+            planned(made, clearance=wrong)
+
+
+def test_a_request_lets_pairs_touch_in_its_motion_alone():
+    made = planner()
+    assert made.surroundings.take_markers(markers(marker(7, scale=(0.1, 0.1, 0.1), points=[(0.72, 0, 0), (5, 0, 0)])))
+    through = planned(made, allowed_pairs=[("camera/0/0", "lower")])
+    assert through.good and nearest(through) < -0.05
+    for names in (("lower", "camera/0"), ("camera/0", "lower")):    # both balls of the marker
+        np.testing.assert_allclose(planned(made, allowed_pairs=[names]).points.q, through.points.q, atol=1e-9)
+    around = planned(made, allowed_pairs=[("lower", "camera/0/1"), ("upper", "camera/0")])
+    assert around.good and nearest(around) >= 0.01 - 1e-6
+    assert nearest(planned(made)) >= 0.01 - 1e-6
+    with pytest.raises(rbd.RbdError, match=r"unknown link, obstacle or object in `allowed_pairs`: 'lowr'.*'lower'"):
+        planned(made, allowed_pairs=[("lowr", "camera/0")])
+    with pytest.raises(rbd.RbdError, match="allowed_pairs has 1001 entries, expected at most 1000"):
+        planned(made, allowed_pairs=[("lower", "upper")] * 1001)
+
+
+def test_what_a_request_asks_of_clearance_is_refused_where_it_is_not_kept():
+    made = planner(arm_urdf())
+    for fields in ({"clearance": 0.01}, {"allowed_pairs": [("upper", "lower")]}):
+        with pytest.raises(rbd.RbdError, match=f"{next(iter(fields))}: {UNAWARE}"):
+            planned(made, **fields)
 
 
 # ---- texts of strangers
@@ -176,17 +213,18 @@ def test_hostile_texts_are_rejected_and_the_earlier_obstacles_stay(text, words, 
     file = tmp_path / "cell.yaml"
     file.write_text(BALL)
     made = planner()
-    assert made.surround(BALL)
-    before = made.collisions
+    assert made.surroundings.take_text(BALL)
+    before = made.surroundings.collisions
 
     def opened(*arguments, **options):
         raise AssertionError(f"opens {arguments}")
 
     monkeypatch.setattr("pathlib.Path.open", opened)
-    verdict = made.surround(text.replace("FILE", str(file)))
+    verdict = made.surroundings.take_text(text.replace("FILE", str(file)))
     assert not verdict and words in verdict.text and "obstacles rejected, the earlier ones stay" in verdict.text
     assert len(verdict.text) < 700 and verdict.text.isprintable()
-    assert made.collisions is before and made.rejections.counts["malformed"] == made.rejections.total == 1
+    assert made.surroundings.collisions is before
+    assert made.surroundings.rejections.counts["malformed"] == made.surroundings.rejections.total == 1
 
 
 def test_random_damage_is_taken_or_rejected_and_never_an_error():
@@ -200,7 +238,7 @@ def test_random_damage_is_taken_or_rejected_and_never_an_error():
         damaged = list(text)
         for _ in range(rng.integers(1, 4)):
             damaged[rng.choice(digits if k % 2 else len(text))] = rng.choice(list("0123456789") if k % 2 else letters)
-        verdicts.append(bool(made.surround("".join(damaged))))
+        verdicts.append(bool(made.surroundings.take_text("".join(damaged))))
     assert 100 < sum(verdicts) < 300
 
 
@@ -210,8 +248,8 @@ def test_as_many_as_are_taken_are_planned_around():
     around = "".join(f"- {{shape: box, size: [0.1, 0.1, 0.1], frame: [{x}, 0.0, {z}]}}\n"
                      for x in range(2, 13) for z in range(18))
     points = ", ".join(str(p.round(3).tolist()) for p in np.random.default_rng(0).normal(size=(1990, 3)))
-    assert made.surround(f"{BALL}{around}- {{shape: mesh, frame: [0, 9, 0], points: [{points}]}}\n")
-    assert made.obstacles == 200
+    assert made.surroundings.take_text(f"{BALL}{around}- {{shape: mesh, frame: [0, 9, 0], points: [{points}]}}\n")
+    assert made.surroundings.obstacles == 200
     plan = planned(made)
     assert plan.good and nearest(plan) >= 0.01 - 1e-6
 
@@ -257,15 +295,15 @@ def test_descriptions_of_very_many_shapes_are_planned_without_them():
 
 def test_without_shapes_obstacles_are_rejected():
     made = planner(arm_urdf())
-    assert not made.surround(BALL) and UNAWARE in made.rejections.last
-    assert made.surround("") and made.rejections.total == 1 and planned(made).good
+    assert not made.surroundings.take_text(BALL) and UNAWARE in made.surroundings.rejections.last
+    assert made.surroundings.take_text("") and made.surroundings.rejections.total == 1 and planned(made).good
 
 
 # ---- the process of searches
 
 @pytest.fixture
 def searcher():    # of each test: a killed search leaves a new process, and the first search of one differs
-    made = SearchProcess(MODEL, planner().collisions)
+    made = SearchProcess(MODEL, planner().surroundings.collisions)
     yield made
     made.close()
 
@@ -273,7 +311,7 @@ def searcher():    # of each test: a killed search leaves a new process, and the
 def test_the_process_plans_around_what_each_task_has(searcher):
     made = planner()
     for text, clear in ((BALL, True), ("", False), (BALL, True)):
-        assert made.surround(text)
+        assert made.surroundings.take_text(text)
         task = made.prepare(MotionRequest(**REQUEST), 0.0)
         plan = searcher.search(task)
         assert plan.good and (nearest(plan) >= 0.01 - 1e-6) == clear
@@ -284,7 +322,7 @@ def test_the_process_plans_around_what_each_task_has(searcher):
 
 def test_a_search_among_obstacles_is_cancelled_and_bounded_in_memory(searcher):
     made = planner()
-    assert made.surround(BALL)
+    assert made.surroundings.take_text(BALL)
     task = made.prepare(MotionRequest(**REQUEST), 0.0)
     with pytest.raises(rbd.RbdError, match="more memory than parameter 'memory_limit' grants, 16 MiB"):
         searcher.search(replace(task, sample_period=1e-3, duration=19.0, memory_limit=16.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.samples import constraints_from, sample_names, sample_path
 from ...runtime.observed_robot import ObservedRobot
+from ...runtime.planning.robot_collisions import robot_collisions
 from ...view.efforts import passive_of
 from ...view.live import LiveView
 from ...view.playing import play_in
@@ -38,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "have one, as with closed loops")
     parser.add_argument("--play", metavar="FILE", help="a motion: JointTrajectory (.yaml, .json) as `rbd plan` writes "
                         "and `ros2 topic echo` prints it, or a recording (.csv, .npz, a bag)")
+    parser.add_argument("--obstacles", type=Path, metavar="FILE", help="YAML file of what stands around the robot "
+                        "(docs/collision.md): collision shapes, what hits, and obstacles to drag")
+    parser.add_argument("--collisions", action="store_true", help="the same without obstacles")
+    parser.add_argument("--srdf", type=Path, metavar="FILE", help="its <disable_collisions> may touch (default: "
+                        "neighbours, and pairs that touch in each of some random configurations)")
     parser.add_argument("--live", action="store_true", help="follow a running torque node; without ROBOT, the robot is "
                         "that of the topic /robot_description")
     parser.add_argument("--node", default="/feedforward", help="full name of the node of --live (default: %(default)s)")
@@ -99,7 +106,11 @@ def make(namespace: argparse.Namespace, description: str | None = None) -> Robot
             scene = scene_of(report.model, path, progress)
         for finding in scene.findings:
             print(f"link '{finding.subject}': {finding.message}", file=sys.stderr)
-        view = RobotView(server, scene, constraints, report.findings, namespace.actuated, not namespace.live)
+        collisions = None
+        if namespace.collisions or namespace.obstacles is not None or namespace.srdf is not None:
+            collisions, _ = robot_collisions(path, report.model, namespace.srdf, namespace.obstacles)
+        view = RobotView(server, scene, constraints, report.findings, namespace.actuated, not namespace.live,
+                         collisions)
         if namespace.play:
             view.player = play_in(view, read_timeline(namespace.play, view.model, view.q))
         return view

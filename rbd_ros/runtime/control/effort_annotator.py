@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.position_limits import limits
 from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
@@ -35,7 +36,10 @@ from ..inputs.joint_map import JointMap, as_array
 from ..inputs.rejections import Rejected, Rejections, Verdict
 from ..inputs.trajectory_points import MOST_POINTS, Point
 from ..parameters import Parameter, Table, parameter, table_of, taken, validate
+from ..planning.collision_settings import CollisionSettings
 from ..planning.retiming import Timed, exceeds, retimed
+from ..planning.sampled import GivenPoints
+from ..planning.surroundings import Surroundings
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from .tracking_law import ROBOT_COMPENSATES, TrackingLaw, TrackingLawSettings
 from .torque_settings import EFFORT_LIMITS, effort_limits
@@ -48,7 +52,7 @@ ACTION = Parameter("action.controller", "string", "", "Controller whose action <
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnnotatorSettings:
+class AnnotatorSettings(CollisionSettings):
     """Validated parameters; `effort_limit` (nv,) in model order, N m or N."""
 
     model: RobotModel
@@ -57,6 +61,10 @@ class AnnotatorSettings:
     retime: str = parameter("never", "Time trajectories anew, along the same path, so that efforts and velocities keep "
                             "their limits. if_needed: those that do not, to last no less than before; always: all, as "
                             "fast as possible, but no joint faster than before.", choices=RETIME)
+    clearance: float = parameter(0.0, "Distance between links, and to obstacles, below which a trajectory hits, m.",
+                                 name="collisions.clearance", lower=0.0, upper=10.0)
+    refuse: bool = parameter(False, "Reject trajectories and goals that hit. false: they are logged and counted, and "
+                             "pass.", name="collisions.refuse")
     clip: bool = parameter(True, "Clip efforts to their limits. Efforts beyond them are reported in either case.")
 
     @staticmethod
@@ -104,14 +112,24 @@ class Annotation(NamedTuple):
     kept: str = ""
 
 
+class Hit(NamedTuple):
+    """Which pieces a trajectory brings too near, and in words how much and when; empty if none."""
+
+    words: str = ""
+    pieces: tuple[str, ...] = ()
+
+
 class EffortAnnotator:
     """Annotates trajectories with efforts; invalid trajectories are counted in `rejections`."""
 
-    def __init__(self, model: RobotModel, settings: AnnotatorSettings) -> None:
+    def __init__(self, model: RobotModel, settings: AnnotatorSettings,
+                 collisions: CollisionModel | None = None) -> None:
         self.rejections = Rejections()
+        self.surroundings = Surroundings(collisions, settings.frame)
+        self.hit = Hit()    # of the latest trajectory
         self.counts = Counter({"trajectories": 0, "points": 0, "points_over_effort_limit": 0,
                                "points_over_velocity_limit": 0, "points_over_position_limit": 0, "retimed": 0,
-                               "not_retimed": 0})
+                               "not_retimed": 0, "hitting": 0})
         self._map = JointMap(model, extra=False)
         self.apply(settings)
 
@@ -143,9 +161,11 @@ class EffortAnnotator:
             timed, kept = self._retimed(times, q, v, a)
             if timed is not None:
                 times, q, v, a = timed
+            given = GivenPoints(times, q, v, a)
             v, a = derive(self.model, times, q, v, a)
             tau = self._efforts(q, v, a)
         excesses = self._excesses(q, v, tau)
+        self._check(given)
         self.counts.update(trajectories=1, points=len(q), retimed=timed is not None, not_retimed=bool(kept))
         self.counts.update(f"points_over_{kind}_limit" for kind, _ in {(e.kind, e.point) for e in excesses})
         if self.settings.clip:
@@ -168,6 +188,22 @@ class EffortAnnotator:
             else:
                 out[:, i] = values[:, self.model.joint_names.index(name)]
         return out
+
+    def _check(self, given: GivenPoints) -> None:
+        """Find what the trajectory hits, as the controller interpolates it, certified for all times between its points;
+        raises `Rejected` if that is refused.
+        """
+        collisions = self.surroundings.collisions
+        if collisions is None:
+            return
+        alone = len(given.time) == 1
+        found = collisions.certify(np.repeat(given.q, 2, axis=0) if alone else given, self.settings.clearance)
+        time = given.time[0] if alone else found.time
+        self.hit = Hit() if found.clear else Hit(f"{found.reason} at {time:.4g} s", found.pair or ())
+        if not found.clear:
+            self.counts["hitting"] += 1
+            if self.settings.refuse:
+                raise Rejected("hitting", self.hit.words)
 
     def _retimed(self, times: Array, q: Array, v: Array, a: Array) -> tuple[Timed | None, str]:
         """The path retimed within the limits, if requested; else the reason why not."""

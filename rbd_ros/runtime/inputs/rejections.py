@@ -44,7 +44,7 @@ class Rejections:
 
     KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
              "unknown_body", "bad_trajectory", "implausible", "stamp_leap", "malformed", "frame", "not_unit",
-             "no_odometry", "too_large", "excessive_wrench", "repeated")
+             "no_odometry", "too_large", "excessive_wrench", "repeated", "hitting")
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter({kind: 0 for kind in self.KINDS})

@@ -12,19 +12,21 @@ from numpy.typing import NDArray
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.model.scalars import at_least
 from ...core.motion.collision.collision_model import CollisionModel
+from ...core.motion.collision.distance_rows import JOINED
 from ...core.motion.collision.distance_rows import DistanceRows
 from ...core.motion.usage import Usage
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.optimization import Progress, optimize_motion
 from ...core.motion.places.body_goal import BodyGoal
-from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..service.naming import Coordinates
 from ..service.robot_state import RobotStates
 from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, check_sizes, planning_task
 from .planner_settings import PlannerSettings
 from .robot_collisions import UNAWARE
 from .sampled import Points, interpolated, sampled
+from .surroundings import Surroundings
 
 Array = NDArray[np.float64]
 FEWEST, PER_WAYPOINT = 20, 3    # control points
@@ -72,6 +74,20 @@ def warm_up(model: RobotModel, collisions: CollisionModel | None = None) -> None
         DistanceRows.of_all(model, collisions, 1.0).jacobian(q[None])
 
 
+def pieces_of_plan(plan: Plan) -> tuple[str, ...]:
+    """Names of the two pieces that are too near in the best motion of a search, none if it keeps the clearance."""
+    used = plan.motion.usage.get("distance")
+    return tuple(used.joint.split(JOINED)) if used is not None and used.ratio > 1.0 else ()
+
+
+def pieces_in_touch(task: PlanningTask) -> set[str]:
+    """Names of the pieces that are too near at an end of the motion."""
+    if task.collisions is None:
+        return set()
+    near = [task.collisions.touching(q, task.clearance) for q in (task.start, task.goal) if isinstance(q, np.ndarray)]
+    return {name for touching in near for k in np.flatnonzero(touching) for name in task.collisions.pairs[k]}
+
+
 class MotionPlanner:
     """Computes motions for requests by joint name; `RbdError` names the invalid field and the expected value.
 
@@ -82,28 +98,7 @@ class MotionPlanner:
         self.coordinates = Coordinates(model)
         self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff)
         self.settings = settings
-        self.rejections = Rejections()    # of obstacles
-        self.collisions = self._fixed = collisions
-
-    @property
-    def obstacles(self) -> int:
-        """Number of pieces that are none of the robot's."""
-        return 0 if self.collisions is None else sum(not piece.own for piece in self.collisions.pieces)
-
-    def surround(self, text: str) -> Verdict:
-        """Take the obstacles of a YAML text, of a stranger, for later requests; they replace those of earlier texts,
-        which stay if this one is rejected. "": none.
-        """
-        try:
-            if not text.strip():
-                self.collisions = self._fixed
-            elif self._fixed is None:
-                raise RbdError(UNAWARE)
-            else:
-                self.collisions = self._fixed.with_obstacles(text, trusted=False)
-        except RbdError as error:
-            return self.rejections.add(Rejected("malformed", f"obstacles rejected, the earlier ones stay: {error}"))
-        return TAKEN
+        self.surroundings = Surroundings(collisions, settings.frame)
 
     def apply(self, settings: PlannerSettings) -> None:
         """Change the settings for later requests."""
@@ -115,8 +110,13 @@ class MotionPlanner:
         `MotionRequest` after the check of its size.
         """
         check_sizes(request, self.settings)
-        task = planning_task(read(request), self.settings, self.coordinates, lambda: self.states.present(now, "start"))
-        return replace(task, collisions=self.collisions, clearance=self.settings.clearance)
+        asked = read(request)
+        task = planning_task(asked, self.settings, self.coordinates, lambda: self.states.present(now, "start"))
+        clearance = at_least(0.0, asked.clearance, "clearance", "m")
+        if self.surroundings.collisions is None and (clearance or asked.allowed_pairs):
+            raise RbdError(f"{'clearance' if clearance else 'allowed_pairs'}: {UNAWARE}: expected none")
+        return replace(task, collisions=self.surroundings.without_pairs(asked.allowed_pairs),
+                       clearance=max(clearance, self.settings.clearance))
 
     @staticmethod
     def search(task: PlanningTask, progress: Callable[[Progress], Any] | None = None) -> Plan:

@@ -26,6 +26,7 @@ LIMITS = {"lower_position": "position_lower", "upper_position": "position_upper"
           "max_effort_rate": "effort_rate"}    # field of the request → of `MotionLimits`
 SHORTEST_PERIOD = 1e-3    # s
 MOST_POINTS = 20_000
+MOST_ALLOWED = 1000    # pairs
 CALM = 0.1    # weight of jerk in the default objective: least effort alone folds arms and whirls light joints
 
 
@@ -59,6 +60,8 @@ class MotionRequest:
     payload_body: str = ""
     payload: tuple[float, ArrayLike, ArrayLike] = (0.0, (0.0, 0.0, 0.0), np.zeros((3, 3)))    # mass, com, tensor
     external_wrenches: Sequence[tuple[str, ArrayLike]] = ()
+    clearance: float = 0.0
+    allowed_pairs: Sequence[tuple[str, str]] = ()
     sample_period: float = 0.0
     time_limit: float = 0.0
 
@@ -93,6 +96,7 @@ def check_sizes(request: Any, settings: PlannerSettings) -> None:
     """
     for field, limit, remark in (
             ("waypoints", settings.most_waypoints, " (parameter 'waypoint_limit')"),
+            ("allowed_pairs", MOST_ALLOWED, ""),
             ("external_wrenches", len(settings.model.body_names), ", the number of links")):
         count = len(getattr(request, field))
         if count > limit:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
-from ...core.motion.collision.clearance import CLEARANCE
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.position_limits import limits as position_limits
 from ...core.motion.splines import MOST_POINTS
@@ -19,6 +18,7 @@ from ..control.torque_settings import EFFORT_LIMITS, VELOCITY_CUTOFF, effort_lim
 from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..parameters import Parameter, Table, parameter, per_joint, setting, table_of, taken, validate
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
+from .collision_settings import CollisionSettings
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ MODEL_AND_LIMITS: Table = (    # parameters of models and limits
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannerSettings:
+class PlannerSettings(CollisionSettings):
     """Validated parameters. unloaded, model: without and with the load."""
 
     unloaded: RobotModel
@@ -60,18 +60,6 @@ class PlannerSettings:
     rest_velocity: float = parameter(0.05, "Such a request fails if a joint is faster: motions start at rest. rad/s or "
                                      "m/s.", lower=0.0)
     velocity_cutoff: float = setting(VELOCITY_CUTOFF)
-    use_collisions: str = parameter("auto", "Whether motions hit neither the robot itself nor obstacles. auto: where "
-                                    "the package coal is installed and the description has collision shapes; the log "
-                                    "says whether. always: configuration fails otherwise.", name="collisions.use",
-                                    choices=("auto", "always", "never"), read_only=True)
-    srdf: str = parameter("", "Path of an SRDF whose <disable_collisions> are the pairs of links that may touch. "
-                          "Empty: neighbours, and pairs that touch in each of 500 random configurations.",
-                          name="collisions.srdf", read_only=True)
-    obstacles: str = parameter("", "Path of a YAML file of what stands around the robot (docs/collision.md); more may "
-                               "come on ~/obstacles.", name="collisions.obstacles", read_only=True)
-    clearance: float = parameter(CLEARANCE, "Smallest distance between links, and to obstacles, m.",
-                                 name="collisions.clearance", lower=0.0, upper=10.0)
-
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> PlannerSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...core.errors import RbdError
@@ -9,7 +10,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.collision.distance_rows import checked_collisions
 from ...core.motion.collision.sampled import sampled_pairs
-from .planner_settings import PlannerSettings
+from .collision_settings import CollisionSettings
 
 CONFIGURATIONS = 500    # for pairs that always touch
 MOST_PAIRS = 5000      # of a robot's shapes: time and memory are in proportion
@@ -43,19 +44,25 @@ def robot_collisions(description: str | os.PathLike[str], model: RobotModel,
         f", without {', '.join(' – '.join(pair) for pair in always)}, which always touch" if always else "")
 
 
-def considered(settings: PlannerSettings, description: str, model: RobotModel) -> Considered:
+def considered(settings: CollisionSettings, description: str, model: RobotModel) -> Considered:
     """What the parameters `collisions.*` ask for; raises `RbdError` if that cannot be made."""
-    needed = settings.use_collisions == "always" or bool(settings.srdf or settings.obstacles)
+    asked = {name: value for name, value in (
+        ("srdf", settings.srdf), ("obstacles", settings.obstacles), ("marker_topic", settings.marker_topic),
+        ("scene_topic", settings.scene_topic), ("show", settings.show)) if value}
     if settings.use_collisions == "never":
-        if settings.srdf or settings.obstacles:
-            raise RbdError("parameter 'collisions.use' is 'never', so 'collisions.srdf' and 'collisions.obstacles' are "
-                           "not read: expected them to be empty")
+        if asked:
+            raise RbdError(f"parameter 'collisions.use' is 'never', so {_listed(asked)} are not read: expected them to "
+                           "be empty")
         return Considered(None, f"{UNAWARE} (parameter 'collisions.use')")
     try:
         collisions, without = robot_collisions(description, model, settings.srdf or None, settings.obstacles)
     except RbdError as error:
-        if needed:
+        if settings.use_collisions == "always" or asked:
             raise RbdError(f"parameters 'collisions.…': {error}") from None
         return Considered(None, f"{UNAWARE} ({error})", True)
     return Considered(collisions, f"collisions are considered: {len(collisions.pairs)} pairs of shapes, at least "
                       f"{settings.clearance:g} m apart{without}; and with what comes on ~/obstacles")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(f"'collisions.{name}'" for name in names)

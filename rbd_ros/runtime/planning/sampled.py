@@ -28,6 +28,31 @@ class Points(NamedTuple):
         return self.time, _segments(*self[:4]).swapaxes(0, 1)
 
 
+class GivenPoints(NamedTuple):
+    """Points as a trajectory gives them: times (N,), positions (N, nv), velocities and accelerations, NaN where a point
+    has none.
+    """
+
+    time: Array
+    q: Array
+    v: Array
+    a: Array
+
+    def polynomials(self) -> tuple[Array, Array]:
+        """As `Points.polynomials`: cubic where two neighbours have velocities, quintic with accelerations, too."""
+        powers = np.zeros((len(self.time) - 1, 6, self.q.shape[1]))
+        known = [~np.isnan(x.max(axis=1)) for x in (self.v, self.a)]
+        fast, full = (each[:-1] & each[1:] for each in known)
+        degrees = np.where(fast, np.where(full, 5, 3), 1)
+        T = np.diff(self.time)
+        for degree in np.unique(degrees):
+            k = np.flatnonzero(degrees == degree)
+            first, last = (Waypoint(0.0, self.q[i], self.v[i] if degree > 1 else None,
+                                    self.a[i] if degree > 3 else None) for i in (k, k + 1))
+            powers[k, :degree + 1] = segment(first, last, T[k, None]).swapaxes(0, 1)
+        return self.time, powers
+
+
 def sampled(motion: Any, period: float) -> Points:
     """Equidistant points, at most `period` apart, of a motion from rest to rest with `duration` and `effort(t)`. The
     first and last velocities are exactly 0; joint_trajectory_controller requires it of the last.

@@ -110,8 +110,17 @@ def _flatness(values: Values) -> Rights:
 
 def _annotating(values: Values) -> Rights:
     actions = [f"{controller}/follow_joint_trajectory" for controller in _topic(values, "action.controller")]
-    return rights(publish=["~/joint_trajectory"], subscribe=["~/joint_trajectory_in"], call=actions,
-                  execute=["~/follow_joint_trajectory"] if actions else [])
+    return _surrounded(values) | rights(
+        publish=["~/joint_trajectory"], subscribe=["~/joint_trajectory_in"], call=actions,
+        execute=["~/follow_joint_trajectory"] if actions else [])
+
+
+def _surrounded(values: Values) -> Rights:
+    """Rights of obstacles and collision markers."""
+    if values.get("collisions.use") == "never":
+        return Rights()
+    return rights(publish=["~/collision_markers"] if values.get("collisions.show") else [], subscribe=[
+        OBSTACLES, *_topic(values, "collisions.marker_topic"), *_topic(values, "collisions.scene_topic")])
 
 
 def _exerted(values: Values) -> list[str]:
@@ -168,9 +177,8 @@ TABLE: dict[str, Callable[[Values], Rights]] = {
     "cartesian": lambda values: _torque(values) | rights(
         publish=["~/target"], subscribe=[*GOALS, *_topic(values, "force.topic")], reply=["~/guide", "~/teach"]),
     "effort_annotator": lambda values: MODEL | _annotating(values),
-    "motion_planner": lambda values: MODEL | rights(
-        subscribe=["joint_states", *[OBSTACLES] * (values.get("collisions.use") != "never")],
-        reply=["~/plan_motion"], execute=["~/plan_motion"]),
+    "motion_planner": lambda values: MODEL | _surrounded(values) | rights(
+        subscribe=["joint_states"], reply=["~/plan_motion"], execute=["~/plan_motion"]),
     "dynamics_server": lambda values: MODEL | rights(subscribe=["joint_states", *_topic(values, "odometry")],
                                                      reply=SERVICES),
     "observer": _observer,

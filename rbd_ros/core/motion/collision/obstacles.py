@@ -30,14 +30,15 @@ SMALLEST, LARGEST = 1e-6, 1e3    # m: sizes; no coordinate is larger
 
 
 def read_obstacles(obstacles: Obstacles, link: str = WORLD, trusted: bool = True) -> dict[str, Shape]:
-    """Shapes by name, fixed to a link; raises `RbdError` naming the entry and what is wrong with it. Not trusted: YAML
-    text, never a path, that names no files and keeps the bounds above.
+    """Shapes by name, fixed to a link; raises `RbdError` naming the entry and what is wrong with it. Not trusted: a
+    list or YAML text, never a path, that names no files and keeps the bounds above.
     """
     folder: Path | None = None
     if not trusted:
-        if not isinstance(obstacles, str):
-            raise RbdError(f"obstacles: expected YAML text, got {shown(obstacles)}")
-        obstacles += "\n"    # no path has a line break
+        if isinstance(obstacles, os.PathLike):
+            raise RbdError(f"obstacles: expected a list or YAML text, got {shown(obstacles)}")
+        if isinstance(obstacles, str):
+            obstacles += "\n"    # no path has a line break
     if isinstance(obstacles, str | os.PathLike):
         data, source = read_yaml(obstacles, "obstacles")
         if source.startswith("'"):
