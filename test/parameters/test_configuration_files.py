@@ -36,7 +36,7 @@ def test_pages_name_every_adapter():
     page = (CONFIG.parent / "docs" / "controllers.md").read_text(encoding="utf-8")
     for adapter in ADAPTERS:
         assert f"\n| `{adapter}` |" in page, f"docs/controllers.md has no row for adapter {adapter}"
-        for node in ("feedforward", "flatness"):
+        for node in ("feedforward", "flatness", "cartesian", "float_check"):
             text = (CONFIG / f"{node}.yaml").read_text(encoding="utf-8")
             comment = text[text.index("    adapters: "):].partition("\n    forward_command.")[0]
             assert re.search(rf"\b{adapter}\b", comment), f"config/{node}.yaml does not name {adapter} at `adapters`"
