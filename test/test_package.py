@@ -15,8 +15,8 @@ KEYS = {"numpy": "python3-numpy", "scipy": "python3-scipy", "numba": "python3-nu
         "matplotlib": "python3-matplotlib", "urdf_parser_py": "urdfdom_py",
         "llvmlite": "python3-numba"}    # which brings it
 OPTIONAL = {"control_msgs", "controller_manager_msgs", "lbr_fri_idl", "mujoco", "ros_gz_interfaces", "rosbags",
-            "simulation_interfaces", "casadi", "clarabel", "coal", "cupy", "jax", "torch", "trimesh", "viser",
-            "websockets", "msgspec"}    # these two come with viser
+            "simulation_interfaces", "casadi", "clarabel", "coal", "crocoddyl", "cupy", "jax", "pinocchio", "torch",
+            "trimesh", "viser", "websockets", "msgspec"}    # these two come with viser
 
 
 def imported(path):
