@@ -137,7 +137,7 @@ def test_something_else_than_a_set_is_refused_by_what_is_expected(name, wrong):
     needed = [p.name for p in parameters if p.default is p.empty or (p.name == "constraints" and wrong is not None)]
     if "constraints" not in needed:
         pytest.skip("None means without loops")
-    given = {"model": model, "function": "constrained_forward_dynamics", "constraints": wrong,
+    given = {"model": model, "robot": model, "function": "constrained_forward_dynamics", "constraints": wrong,
              "actuated": model.joint_names, "prescribed": model.joint_names}
     with pytest.raises(rbd.RbdError, match=f"ConstraintSet.*{type(wrong).__name__}"):
         getattr(rbd, name)(**{need: given.get(need, np.zeros(5)) for need in needed})

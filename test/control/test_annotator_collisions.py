@@ -81,7 +81,7 @@ def test_each_segment_is_of_what_its_own_points_have():
 
 
 def test_what_is_refused_is_counted_and_named_and_may_be_allowed_at_once():
-    made = annotator(collisions__refuse=True)
+    made = annotator(collisions__reject=True)
     t, q = [1.0, 2.0], np.array([[-0.5, 0.0], [0.5, 0.0]])
     verdict = made.annotate(NAMES, points_of(t, q))
     depth = -arm_to_sphere(np.zeros((1, 2)), CENTRE, RADIUS)[0]

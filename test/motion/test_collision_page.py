@@ -46,4 +46,4 @@ def test_the_parameters_beside_moveit_are_those_of_the_annotator():
     text = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]
     values = yaml.safe_load(text)["effort_annotator"]["ros__parameters"]
     assert values.pop("input_limits.bytes") > 65536    # of all nodes
-    assert validate(ANNOTATOR_TABLE, values)["collisions.refuse"] is True
+    assert validate(ANNOTATOR_TABLE, values)["collisions.reject"] is True

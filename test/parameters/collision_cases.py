@@ -45,5 +45,5 @@ def annotator_cases() -> dict[str, Case]:
         "collisions.frame": Case("world", said, "'upper' and 'lamp/0' overlap by 0.08 m at 1 s, passes: True"),
         "collisions.clearance": Case(0.03, said, "'upper' and 'ball' are 0.02 m apart, nearer than the clearance of "
                                      "0.03 m at 1 s, passes: True", {"collisions.obstacles": BALL % 0.1}),
-        "collisions.refuse": Case(True, said, touching + "False", {"collisions.obstacles": BALL % 0.05}),
+        "collisions.reject": Case(True, said, touching + "False", {"collisions.obstacles": BALL % 0.05}),
     }

@@ -40,6 +40,8 @@ def crocoddyl_model(robot: RobotModel | Actuation, state: Any, actuation: Any, c
     """
     if not isinstance(robot, RobotModel | Actuation):
         raise not_a_model(robot)
+    if not isinstance(constraints, ConstraintSet | None):
+        raise RbdError(f"constraints: expected a ConstraintSet, got {type(constraints).__name__}")
     action = _action()
     model = robot if isinstance(robot, RobotModel) else robot.model
     order = _order(model, state.pinocchio)

@@ -63,8 +63,8 @@ class AnnotatorSettings(CollisionSettings):
                             "fast as possible, but no joint faster than before.", choices=RETIME)
     clearance: float = parameter(0.0, "Distance between links, and to obstacles, below which a trajectory hits, m.",
                                  name="collisions.clearance", lower=0.0, upper=10.0)
-    refuse: bool = parameter(False, "Reject trajectories and goals that hit. false: they are logged and counted, and "
-                             "pass.", name="collisions.refuse")
+    reject: bool = parameter(False, "Reject trajectories and goals that hit. false: they are logged and counted, and "
+                             "pass.", name="collisions.reject")
     clip: bool = parameter(True, "Clip efforts to their limits. Efforts beyond them are reported in either case.")
 
     @staticmethod
@@ -202,7 +202,7 @@ class EffortAnnotator:
         self.hit = Hit() if found.clear else Hit(f"{found.reason} at {time:.4g} s", found.pair or ())
         if not found.clear:
             self.counts["hitting"] += 1
-            if self.settings.refuse:
+            if self.settings.reject:
                 raise Rejected("hitting", self.hit.words)
 
     def _retimed(self, times: Array, q: Array, v: Array, a: Array) -> tuple[Timed | None, str]:
