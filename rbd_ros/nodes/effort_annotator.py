@@ -71,7 +71,7 @@ class EffortAnnotatorNode(ModelNode):
         self._urdf = ""
         self._most_points = 0
         self._statistics = CycleStatistics()
-        self._last_excess = ""
+        self._last_excess = self._last_hit = ""
 
     # ---- configuration
 
@@ -117,7 +117,7 @@ class EffortAnnotatorNode(ModelNode):
         annotator = self.annotator
         p50, p99 = self._statistics.latency_us()
         report = {"model": annotator.model.name, **annotator.counts, "last_excess": self._last_excess,
-                  "last_hit": annotator.hit.words, **annotator.surroundings.report(),
+                  "last_hit": self._last_hit, **annotator.surroundings.report(),
                   "time_p50_us": p50, "time_p99_us": p99,
                   "rejected_total": annotator.rejections.total + annotator.surroundings.rejections.total}
         if self._relay is not None:
@@ -151,7 +151,9 @@ class EffortAnnotatorNode(ModelNode):
     def _fill(self, message: JointTrajectory) -> str:
         """Add the efforts in place, log what is beyond limits; the reason of a rejection, "" without one."""
         annotation = self.annotator.annotate(message.joint_names, trajectory_points(message))
-        self._obstacles.show_hit(self.annotator.hit.pieces)
+        hit = self.annotator.hit
+        self._obstacles.show_hit(hit.pieces)
+        self._last_hit = hit.words or self._last_hit
         if isinstance(annotation, Verdict):
             return annotation.text
         if annotation.retimed is not None:
@@ -162,8 +164,8 @@ class EffortAnnotatorNode(ModelNode):
                 point.effort = array("d", effort.tobytes())
         if annotation.kept:
             self.get_logger().warning(f"trajectory {annotation.kept}")
-        if hit := self.annotator.hit.words:
-            self.get_logger().warning(f"trajectory hits, and passes: {hit}")
+        if hit.words:
+            self.get_logger().warning(f"trajectory hits, and passes: {hit.words}")
         if annotation.excesses:
             self._warn(annotation.excesses)
         return ""

@@ -7,12 +7,12 @@ from typing import Any
 from geometry_msgs.msg import Point, Pose
 from std_msgs.msg import String
 
+from ..core.lie.so3 import to_quaternion
 from ..runtime.inputs.rejections import Verdict
 from ..runtime.planning.collision_markers import Solid, solids
 from ..runtime.planning.collision_settings import CollisionSettings
 from ..runtime.planning.obstacle_messages import ADD, DELETE_ALL
 from ..runtime.planning.surroundings import Surroundings
-from ..core.lie.so3 import to_quaternion
 from .base.model_node import LATCHED, RELIABLE, ModelNode
 from .base.optional import interface_type
 

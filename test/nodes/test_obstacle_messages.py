@@ -4,22 +4,19 @@ The messages are built from their published definitions where the packages are n
 """
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from built_messages import CONTROL_MSGS, OF_SCENES, build
 from geometry_msgs.msg import Point
 from harness import LATCHED, RELIABLE, Peer
 from rclpy.action import ActionClient, ActionServer
-from scipy.interpolate import BPoly
-from support.arm import NAMES, arm_to_sphere, shaped_arm_urdf
-from test_obstacles_topic import shaped_arm
+from support.arm import NAMES, shaped_arm_urdf
+from test_obstacles_topic import REQUEST, from_ball, shaped_arm
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbd_interfaces import srv
 from rbd_interfaces.msg import MotionRequest
 
 pytestmark = pytest.mark.thorough    # the packages take a minute to build
-REQUEST = {"name": NAMES[::-1], "start": [0.4, -0.5], "goal": [-0.3, 0.6], "duration": 2.0}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,14 +51,7 @@ class Planner:
             motion=MotionRequest(**REQUEST | fields)))
 
     def nearest(self):
-        """Distance of a planned motion from a ball at x = 0.72 m, by hand."""
-        answer = self.ask()
-        assert answer.success, answer.message
-        points = answer.plan.trajectory.points
-        t = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in points]
-        values = np.array([(point.positions, point.velocities, point.accelerations) for point in points])
-        dense = BPoly.from_derivatives(t, values[..., ::-1])(np.linspace(0.0, 2.0, 20_001))
-        return arm_to_sphere(dense, (0.72, 0.0), 0.05).min()
+        return from_ball(self.ask())
 
 
 def test_motions_go_around_markers_and_markers_show_what_hits(start_node, tmp_path, private_domain):

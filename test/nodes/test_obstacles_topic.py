@@ -13,7 +13,18 @@ import rbd_ros as rbd
 from rbd_interfaces import srv
 from rbd_interfaces.msg import LinkPair, MotionRequest
 
+REQUEST = {"name": NAMES[::-1], "start": [0.4, -0.5], "goal": [-0.3, 0.6], "duration": 2.0}
 BALL = "obstacles:\n- {name: ball, shape: sphere, radius: 0.05, frame: [0.72, 0.0, 0.0]}\n"
+
+
+def from_ball(answer):
+    """Smallest distance of a planned motion from `BALL`, by hand, of 20,001 in it."""
+    assert answer.success, answer.message
+    points = answer.plan.trajectory.points
+    t = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in points]
+    values = np.array([(point.positions, point.velocities, point.accelerations) for point in points])
+    dense = BPoly.from_derivatives(t, values[..., ::-1])(np.linspace(0.0, REQUEST["duration"], 20_001))
+    return arm_to_sphere(dense, (0.72, 0.0), 0.05).min()
 
 
 def test_motions_go_around_what_is_said_to_stand_there(start_node, tmp_path, private_domain):
@@ -23,7 +34,6 @@ def test_motions_go_around_what_is_said_to_stand_there(start_node, tmp_path, pri
     file.write_text(BALL)
     process = start_node("motion_planner", robot_description_file=shaped_arm(tmp_path), collisions__clearance=0.02,
                          time_limit=60.0)
-    request = {"name": NAMES[::-1], "start": [0.4, -0.5], "goal": [-0.3, 0.6], "duration": 2.0}
     with Peer("motion_planner") as peer:
         publisher = peer.node.create_publisher(String, "motion_planner/obstacles", LATCHED)
         peer.spin_until(lambda: peer.status == "active" and publisher.get_subscription_count(), "active node")
@@ -35,16 +45,10 @@ def test_motions_go_around_what_is_said_to_stand_there(start_node, tmp_path, pri
 
         def ask(**fields):
             return peer.call(srv.PlanMotion, "motion_planner/plan_motion", srv.PlanMotion.Request(
-                motion=MotionRequest(**request | fields)))
+                motion=MotionRequest(**REQUEST | fields)))
 
         def nearest(**fields):
-            answer = ask(**fields)
-            assert answer.success, answer.message
-            points = answer.plan.trajectory.points
-            t = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in points]
-            values = np.array([(point.positions, point.velocities, point.accelerations) for point in points])
-            dense = BPoly.from_derivatives(t, values[..., ::-1])(np.linspace(0.0, 2.0, 20_001))
-            return arm_to_sphere(dense, (0.72, 0.0), 0.05).min()
+            return from_ball(ask(**fields))
 
         surround("", obstacles="0")
         assert nearest() < -0.05

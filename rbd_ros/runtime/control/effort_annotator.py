@@ -131,6 +131,8 @@ class EffortAnnotator:
                                "points_over_velocity_limit": 0, "points_over_position_limit": 0, "retimed": 0,
                                "not_retimed": 0, "hitting": 0})
         self._map = JointMap(model, extra=False)
+        if collisions is not None:    # compiled before the first trajectory
+            collisions.certify(np.stack([model.neutral()] * 2))
         self.apply(settings)
 
     def apply(self, settings: AnnotatorSettings) -> None:
@@ -139,6 +141,7 @@ class EffortAnnotator:
 
     def annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation | Verdict:
         """Efforts of all points, unless the trajectory is rejected."""
+        self.hit = Hit()
         try:
             return self._annotate(names, points)
         except Rejected as error:
@@ -199,8 +202,8 @@ class EffortAnnotator:
         alone = len(given.time) == 1
         found = collisions.certify(np.repeat(given.q, 2, axis=0) if alone else given, self.settings.clearance)
         time = given.time[0] if alone else found.time
-        self.hit = Hit() if found.clear else Hit(f"{found.reason} at {time:.4g} s", found.pair or ())
         if not found.clear:
+            self.hit = Hit(f"{found.reason} at {time:.4g} s", found.pair or ())
             self.counts["hitting"] += 1
             if self.settings.reject:
                 raise Rejected("hitting", self.hit.words)

@@ -26,11 +26,9 @@ class CollisionSettings:
                                   "visualization_msgs.", name="collisions.marker_topic", read_only=True)
     scene_topic: str = parameter("", "Topic of obstacles, attached objects and allowed pairs as moveit_msgs/"
                                  "PlanningScene, for example /monitored_planning_scene. Empty: none. Needs "
-                                 "moveit_msgs.",
-                                 name="collisions.scene_topic", read_only=True)
+                                 "moveit_msgs.", name="collisions.scene_topic", read_only=True)
     frame: str = parameter("", "Name of a frame of these messages that is the root link's, besides the root link's own "
                            "name: for example world. Links that are fixed to the root link are known.",
                            name="collisions.frame", read_only=True)
     show: bool = parameter(False, "Publish collision shapes and obstacles on ~/collision_markers, red where a motion "
                            "hits. Needs visualization_msgs.", name="collisions.show", read_only=True)
-

@@ -14,12 +14,11 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.model.scalars import at_least
 from ...core.motion.collision.collision_model import CollisionModel
-from ...core.motion.collision.distance_rows import JOINED
-from ...core.motion.collision.distance_rows import DistanceRows
-from ...core.motion.usage import Usage
+from ...core.motion.collision.distance_rows import JOINED, DistanceRows
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.optimization import Progress, optimize_motion
 from ...core.motion.places.body_goal import BodyGoal
+from ...core.motion.usage import Usage
 from ..service.naming import Coordinates
 from ..service.robot_state import RobotStates
 from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, check_sizes, planning_task

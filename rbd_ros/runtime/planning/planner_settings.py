@@ -60,6 +60,7 @@ class PlannerSettings(CollisionSettings):
     rest_velocity: float = parameter(0.05, "Such a request fails if a joint is faster: motions start at rest. rad/s or "
                                      "m/s.", lower=0.0)
     velocity_cutoff: float = setting(VELOCITY_CUTOFF)
+
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> PlannerSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
