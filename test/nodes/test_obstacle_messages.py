@@ -111,7 +111,7 @@ def test_goals_that_hit_what_moveit_knows_are_refused(start_node, tmp_path, priv
     from shape_msgs.msg import SolidPrimitive
     process = start_node(
         "effort_annotator", robot_description_file=shaped_arm(tmp_path), action__controller="/arm",
-        collisions__refuse=True, collisions__scene_topic="/monitored_planning_scene", collisions__frame="world")
+        collisions__reject=True, collisions__scene_topic="/monitored_planning_scene", collisions__frame="world")
     received: list = []
     with Peer("effort_annotator") as peer:
         def arrived(goal):
