@@ -138,3 +138,29 @@ def test_a_stream_that_begins_while_other_settings_fade_in_fades_in_too():
     moved = 0.0
     go(1.0, Q - 0.9)    # 10 N m from the last one, in 0.1 s
     assert moved <= 0.2
+
+
+@pytest.mark.parametrize("changed", [{"gains.kp": 0.0}, {"gains.kp": 200.0}, {"gains.kp": 10.0},
+                                     {"safe_output.hold_position": 0.0}, {"safe_output.hold_position": 0.02}])
+def test_a_hold_fades_with_the_gains_that_make_it(changed):
+    """The springs of the old gains stay stretched until these have faded out; they were released at once."""
+    def settings(**values):
+        given = {"gains.kp": 50.0, "safe_output.hold_position": 0.1, "ramp_in": 0.5,
+                 "plausible_velocity": float("inf")} | values
+        return FeedforwardSettings.from_values(given, model)
+
+    model = arm()
+    made = FeedforwardController(model, settings())
+    made.activate(0.0)
+
+    def outputs(begin, seconds, away):
+        return np.array([made.on_state(now, round(1e9 * (now + 1.0)), NAMES, measured(made.state.q, Q + away),
+                                       np.zeros(2)).effort
+                         for now in begin + np.arange(1e-3, seconds, 1e-3)])
+
+    outputs(0.0, 1.0, 0.0)
+    before = outputs(1.0, 1.0, 0.15)[-1]    # 7.5 N m, of at most 10 and 5
+    made.apply(settings(**changed))
+    during = outputs(2.0, 1.0, 0.15)
+    assert np.abs(np.diff(during, axis=0, prepend=[before])).max() <= 1.05 * 20.0 * 1e-3 / 0.5
+    assert np.abs(during[-1] - before).max() > 1.0

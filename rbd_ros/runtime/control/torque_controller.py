@@ -340,13 +340,16 @@ class Controller(ABC, Generic[L]):
 
     def _follow_hold(self) -> None:
         share = self.safety.modes.share
-        gains = None if share >= 1.0 else self.hold_gains(self.safety.laws.newest)
-        if gains is None or self._too_slow:
+        # laws that fade out count until the end, so that what they hold fades out as well
+        laws = [] if share >= 1.0 else self.safety.laws.all
+        gains = [each for each in map(self.hold_gains, laws) if each is not None]
+        if not gains or self._too_slow:
             self.hold.forget()
         elif share > 0.0:    # the command moves the robot
             self.hold.pause()
         else:
-            self.hold.follow(self.holding_coordinates(), gains.most, self._settling > 0)
+            self.hold.follow(self.holding_coordinates(), np.maximum.reduce([each.most for each in gains]),
+                             self._settling > 0)
 
     def holding_coordinates(self) -> Array:
         """Measured coordinates (n,) held in place."""

@@ -36,6 +36,11 @@ class Fade(Generic[T]):
         return self.new if self._next is None else self._next
 
     @property
+    def all(self) -> list[T]:
+        """The values that count, or will when the fade has ended, from the oldest to the newest."""
+        return [each for each in (self.old, self.new, self._next) if each is not None]
+
+    @property
     def fading(self) -> bool:
         return self.old is not None
 

@@ -50,8 +50,8 @@ class PositionHold:
         self._last = None
 
     def follow(self, q: Array, most: Array, doubtful: bool = False) -> None:
-        """Update the deflections for the coordinates q (n,). most (n,): as in `HoldGains`. doubtful: q may be an
-        outlier; the deflections stay, and the motion from this state on counts.
+        """Update the deflections for the coordinates q (n,). most (n,): as in `HoldGains`; of several, which fade, the
+        largest. doubtful: q may be an outlier; the deflections stay, and the motion from this state on counts.
         """
         if self._last is None:
             self.deflection = self._zero
@@ -63,5 +63,5 @@ class PositionHold:
 
     def effort(self, gains: HoldGains, v: Array) -> Array:
         """Holding effort (n,) at the velocity v (n,)."""
-        effort: Array = gains.kp * self.deflection - gains.kd * v
+        effort: Array = gains.kp * np.clip(self.deflection, -gains.most, gains.most) - gains.kd * v
         return effort if gains.mass is None else gains.mass @ effort
