@@ -68,7 +68,7 @@ def external_wrench(model: RobotModel, q: ArrayLike, effort: ArrayLike, body: st
         raise unknown_name("frame", frame, FRAMES)
     if point is not None and frame != "body":
         raise RbdError('point: only with frame "body", in which it is given')
-    root, has_covariance = _whitening(covariance, model.nv)
+    root, has_covariance = whitening(covariance, model.nv)
     if point is None:
         basis = np.diag([LENGTH] * 3 + [1.0] * 3)
     else:
@@ -130,7 +130,7 @@ def touched_body(model: RobotModel, effort: ArrayLike, threshold: ArrayLike,
     return None
 
 
-def _whitening(covariance: Any, nv: int) -> tuple[Array, bool]:
+def whitening(covariance: Any, nv: int) -> tuple[Array, bool]:
     """L⁻¹ of the covariance `L Lᵀ` (nv, nv), and whether it was given."""
     if covariance is None:
         return np.eye(nv), False
