@@ -2,10 +2,11 @@
 
 `τ − ID(q, v, a) − τ_f = Y_body(q, v, a) π`. Without accelerations both sides pass through the filter of the momentum
 observer: the left one is less its estimate, and Y_body follows from the estimates of observers of robots that carry a
-point mass each, without effort, since they are linear in the masses. Sums of products of the rows [Y_j, y_j] with
-themselves and with those of the sample before are kept per joint, so that the residual's variance and its correlation
-from one sample to the next (of first order, as of a low-pass) are those of the present estimate at any time. Estimate
-and intervals are those of generalized least squares (Cochrane and Orcutt 1949).
+point mass each, without effort, since they are linear in the masses. Sums of products of the rows [Y_j, y_j] of all
+joints with each other and with those of the sample before are kept, so that the residual's covariance and its
+correlation from one sample to the next (of first order, as of a low-pass) are those of the present estimate at any
+time. The estimate is that of generalized least squares (Cochrane and Orcutt 1949) with weights per joint; its
+intervals count the correlation between joints, which share the noise of velocities (White 1980).
 """
 from __future__ import annotations
 
@@ -125,7 +126,8 @@ class PayloadEstimator:
     def reset(self) -> None:
         """Forget everything."""
         size = PARAMETERS + 1
-        self._sums = np.zeros((3, self.model.nv, size, size))    # of products of rows: now, with those before, before
+        shape = (self.model.nv, size, self.model.nv, size)
+        self._sums = np.zeros((3, *shape))    # of products of rows: now, with those before, before
         self._count = np.zeros(self.model.nv)
         self._time = -math.inf    # of the last sample
         self._before: tuple[Array, NDArray[np.bool_]] | None = None    # its rows, and which of them count
@@ -230,10 +232,11 @@ class PayloadEstimator:
                 self._sums *= kept
                 self._count *= kept
             before, known_before = self._before
-            use = (known & known_before)[:, None, None]
-            for k, (x, y) in enumerate(((rows, rows), (rows, before), (before, before))):
-                self._sums[k] += use * (x[:, :, None] * y[:, None, :])
-            self._count += known & known_before
+            use = known & known_before
+            now, earlier = ((use[:, None] * x).ravel() for x in (rows, before))
+            for sums, x, y in zip(self._sums, (now, now, earlier), (now, earlier, earlier), strict=True):
+                sums += np.outer(x, y).reshape(sums.shape)
+            self._count += use
             self._changed()
         self._before = rows, known
 
@@ -259,13 +262,13 @@ class PayloadEstimator:
         count = np.maximum(self._count, 1e-9)    # below one of what is nearly forgotten
         if self._count.max(initial=0.0) < FEWEST:
             return np.zeros(p), undetermined, np.zeros((p, p))
-        power = self._sums[0, :, p, p] / count
+        now, cross, before = np.einsum("ljpjq->ljpq", self._sums)    # of each joint
+        power = now[:, p, p] / count
         floor = FINEST**2 * np.maximum(power, 1e-12)
         variance, correlation = np.maximum(power, floor), np.zeros(self.model.nv)
         theta, inverse = np.zeros(p), np.zeros((p, p))
         for _ in range(ROUNDS):    # generalized least squares: rows less ρ times the rows before
             rho = correlation[:, None, None]
-            now, cross, before = self._sums
             products = now - rho * (cross + cross.transpose(0, 2, 1)) + rho**2 * before
             information = np.einsum("jpq,j->pq", products[:, :p, :p], 1.0 / variance)
             scale = np.sqrt(np.maximum(np.diag(information), 0.0))
@@ -279,11 +282,32 @@ class PayloadEstimator:
             absorbed = np.einsum("jpq,pq->j", products[:, :p, :p], inverse) / variance    # of p in all
             variance = np.maximum(np.einsum("p,jpq,q->j", x, products, x)
                                   / np.maximum(count - absorbed, 0.1 * count), floor)
-            lagged, power = np.einsum("p,ljpq,q->lj", x, self._sums[1:], x)
-            correlation = np.clip(lagged / np.maximum(power, 1e-300), 0.0, MOST_CORRELATED)
+            lagged, power = (np.einsum("p,jpq,q->j", x, products, x) for products in (cross, before))
+            weighed = correlation
+            correlation = lagged / np.maximum(power, count * floor)
+            correlation = np.clip(correlation + (1.0 + 3.0 * correlation) / np.maximum(count, FEWEST), 0.0,
+                                  MOST_CORRELATED)    # less the bias of few samples (Kendall 1954)
+            if self._filter is not None:
+                variance *= _slower(correlation)
         blind = np.isinf(scale) | (np.abs(V[:, ~good]).max(axis=1, initial=0.0) > 1e-6)
-        width = HALF_WIDTH * np.sqrt(np.maximum(np.diag(inverse), 0.0))
+        spread = self._spread(x, weighed, variance, count * floor)
+        width = HALF_WIDTH * np.sqrt(np.maximum(np.diag(inverse @ spread @ inverse), 0.0))
         return theta, np.where(blind, np.inf, width), information
+
+    def _spread(self, x: Array, correlation: Array, variance: Array, least: Array) -> Array:
+        """Covariance (10, 10) of the right side of the normal equations, with residuals of the joints (their rows times
+        x) that are correlated with each other, as far as their sums of squares are above `least` (nv,), that of
+        rounding.
+        """
+        p, (now, cross, before) = PARAMETERS, self._sums
+        rho, other = correlation[:, None, None, None], correlation[:, None]
+        products = now - other * cross - rho * cross.transpose(2, 3, 0, 1) + rho * other * before
+        residual = np.einsum("p,jpkq,q->jk", x, products, x)
+        size = np.sqrt(np.maximum(np.diag(residual), least))
+        weights = residual / np.outer(size, size)
+        np.fill_diagonal(weights, 1.0)
+        weights /= np.sqrt(np.outer(variance, variance))
+        return np.asarray(np.einsum("jk,jpkq->pq", weights, products[:, :p, :, :p]))
 
     @property
     def parameters(self) -> Array:
@@ -328,6 +352,16 @@ class PayloadEstimator:
         rows = Rows(root[:, None, :], (root @ self._fit[0])[:, None], (PARAMETERS,), np.ones((PARAMETERS, 1), bool),
                     np.ones(1))
         return inertia_of(consistent_fit(rows, np.ones((PARAMETERS, 1)), unknown, WEIGHT))
+
+
+def _slower(correlation: Array) -> Array:
+    """Ratio (nv,) of the power at low frequencies to that of first order with this correlation from one sample to the
+    next, of a sum of white noise, of velocities, and noise of efforts behind the filter.
+    """
+    filtered = math.exp(-SPACING)
+    share = np.minimum(correlation / filtered, 1.0)
+    mixed = 1.0 + 2.0 * share * filtered / (1.0 - filtered)
+    return np.maximum(mixed * (1.0 - correlation) / (1.0 + correlation), 1.0)
 
 
 def _check(rows: Array) -> None:
