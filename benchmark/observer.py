@@ -35,6 +35,7 @@ RADIUS = 0.08                                  # m: of the links, about their ce
 PUSHED = 10.0                                  # rad/s² or m/s²
 CLEARLY = 1.2                                  # thresholds that a joint feels for the link behind it to be told
 MEAN = 20                                      # rows: 20 ms, of which links are judged
+CARRIERS = 10                                  # arms that carry loads in MuJoCo
 MOMENT, FORCE = slice(0, 3), slice(3, 6)
 
 
@@ -219,12 +220,17 @@ def ride(arm: Any, model: rbd.RobotModel, friction: Any, seed: int, seconds: flo
 
 
 @cache
-def known_arm(seed: int) -> tuple[Any, rbd.RobotModel, Any]:
-    """The arm in MuJoCo, and the model and friction that were identified."""
+def identified(seed: int) -> tuple[Any, rbd.Identification]:
+    """The arm in MuJoCo, and what was identified of it."""
     from rbd_ros.runtime.cosimulation.mujoco_robot import MujocoRobot
 
     arm = MujocoRobot(truth(seed), str(rbd.sample_path("iiwa")), step=H, limits=False)
-    found = rbd.identify(IIWA, ride(arm, IIWA, None, seed, 30.0, reach=0.6).recording)
+    return arm, rbd.identify(IIWA, ride(arm, IIWA, None, seed, 30.0, reach=0.6).recording)
+
+
+def known_arm(seed: int) -> tuple[Any, rbd.RobotModel, Any]:
+    """The arm in MuJoCo, and the model and friction that were identified."""
+    arm, found = identified(seed)
     return arm, found.model, found.friction
 
 
@@ -368,10 +374,13 @@ def at_1_khz(seed: int, load: rbd.Inertia) -> rbd.PayloadEstimator:
 
 
 def carried(seed: int, load: rbd.Inertia) -> rbd.PayloadEstimator:
-    """After 4.4 s of motion in MuJoCo with this load, its model identified before; states of the loop at 1 kHz."""
+    """After 4.4 s of motion in MuJoCo with this load, on one of `CARRIERS` arms that were identified before; states of
+    the loop at 1 kHz.
+    """
     import mujoco
 
-    plant, model, friction = known_arm(0)
+    plant, found = identified(seed % CARRIERS)
+    model, friction = found.model, found.friction
     mj, body = plant.mj, plant.mj.body("link_7").id
     before = [np.array(x[body]) for x in (mj.body_mass, mj.body_ipos, mj.body_inertia, mj.body_iquat)]
     whole = plant.model.with_payload("link_7", load).description.links["link_7"]
@@ -383,7 +392,7 @@ def carried(seed: int, load: rbd.Inertia) -> rbd.PayloadEstimator:
         row = ride(plant, model, friction, 20_000 + seed, 4.4)
     finally:
         mj.body_mass[body], mj.body_ipos[body], mj.body_inertia[body], mj.body_iquat[body] = before
-    estimator = rbd.PayloadEstimator(model, "link_7", friction)
+    estimator = rbd.PayloadEstimator(model, "link_7", friction, identification=found)
     for k in range(1, len(row.t)):
         estimator.update(row.t[k], row.q[k], row.v[k], None, row.tau[k - 1])
     return estimator
