@@ -34,6 +34,8 @@ TICK, NOISE = 2.0 * np.pi / 2**16 / 100.0, 1e-6      # rad
 RADIUS = 0.08                                  # m: of the links, about their centres of mass
 PUSHED = 10.0                                  # rad/s² or m/s²
 CLEARLY = 1.2                                  # thresholds that a joint feels for the link behind it to be told
+MEAN = 20                                      # rows: 20 ms, of which links are judged
+CARRIERS = 10                                  # arms that carry loads in MuJoCo
 MOMENT, FORCE = slice(0, 3), slice(3, 6)
 
 
@@ -218,12 +220,17 @@ def ride(arm: Any, model: rbd.RobotModel, friction: Any, seed: int, seconds: flo
 
 
 @cache
-def known_arm(seed: int) -> tuple[Any, rbd.RobotModel, Any]:
-    """The arm in MuJoCo, and the model and friction that were identified."""
+def identified(seed: int) -> tuple[Any, rbd.Identification]:
+    """The arm in MuJoCo, and what was identified of it."""
     from rbd_ros.runtime.cosimulation.mujoco_robot import MujocoRobot
 
     arm = MujocoRobot(truth(seed), str(rbd.sample_path("iiwa")), step=H, limits=False)
-    found = rbd.identify(IIWA, ride(arm, IIWA, None, seed, 30.0, reach=0.6).recording)
+    return arm, rbd.identify(IIWA, ride(arm, IIWA, None, seed, 30.0, reach=0.6).recording)
+
+
+def known_arm(seed: int) -> tuple[Any, rbd.RobotModel, Any]:
+    """The arm in MuJoCo, and the model and friction that were identified."""
+    arm, found = identified(seed)
     return arm, found.model, found.friction
 
 
@@ -262,8 +269,9 @@ def random_pushes(seed: int, count: int) -> list[Push]:
 
 
 def pushes(count: int, minutes: int) -> dict[str, Any]:
-    """Violations: median errors of forces above 10 % + 2 N, links that joints clearly feel named less often right
-    than 95 %, a median delay above 8 ms of forces 10 N above what is felt at all.
+    """Violations: median errors of forces above 10 % + 2 N; likeliest links of forces that are felt less often right
+    than 95 %, those of probabilities above 95 % than 97 %, and links that joints clearly feel named so by
+    `touched_body`; a median delay above 8 ms of forces 10 N above what is felt at all.
     """
     arm, model, friction = known_arm(0)
     limits, rows = thresholds(minutes), []
@@ -275,11 +283,16 @@ def pushes(count: int, minutes: int) -> dict[str, Any]:
     shown = [one for one in rows if one["felt"]]
     above = [one["delay"] for one in rows if one["above"] >= 10.0]
     named = [one["named"] == one["link"] for one in rows if one["clear"]]
-    body = []
+    likeliest = [one["likeliest"] == one["link"] for one in shown]
+    certain = [one["likeliest"] == one["link"] for one in shown if one["probability"] > 0.95]
+    body, links = [], []
     for link in [*range(1, 8), None]:
         mine = [one for one in rows if link in (one["link"], None)]
         clear = [one["named"] == one["link"] for one in mine if one["clear"]]
         off = [one["named"] - one["link"] for one in mine if one["named"]]
+        felt = [(one["likeliest"] == one["link"], one["probability"] > 0.95) for one in mine if one["felt"]]
+        links.append([f"link {link}" if link else "all", str(len(felt)), str(sum(right for right, _ in felt)),
+                      f"{sum(right for right, sure in felt if sure)} of {sum(sure for _, sure in felt)}"])
         body.append([f"link {link}" if link else "all", str(len(mine)), str(sum(one["felt"] for one in mine)),
                      f"{sum(clear)} of {len(clear)}", *(str(off.count(0) if k == 0 else sum(k * x > 0 for x in off))
                                                         for k in (0, -1, 1)),
@@ -288,12 +301,15 @@ def pushes(count: int, minutes: int) -> dict[str, Any]:
     table(f"Pushes of 5 to 50 N; thresholds {np.round(limits.threshold, 2).tolist()} N m",
           ["", "pushes", "felt", "right where clear", "in all right", "before it", "beyond it", "error, N", "90 %",
            "of the force"], body)
+    table("The likeliest link of those felt, shapes of links unknown",
+          ["", "felt", "right", "right where its probability is above 95 %"], links)
     delay = float(np.median(above))
     error, right = float(np.median([one["share"] for one in rows])), float(np.mean(named))
     table("Delay of forces that are 10 N above what is felt at all", ["pushes", str(len(above))], [
         ["median, 90 %", ", ".join(f"{q:.0f} ms" for q in np.percentile(above, [50, 90]))]])
-    return {"felt": len(shown), "right": right, "delay": delay, "error": error,
-            "violations": int(error > 1.0) + int(right < 0.95) + int(not delay <= 8.0)}
+    return {"felt": len(shown), "right": right, "likeliest": float(np.mean(likeliest)), "delay": delay, "error": error,
+            "violations": int(error > 1.0) + int(right < 0.95) + int(np.mean(likeliest) < 0.95)
+            + int(np.mean(certain) < 0.97) + int(not delay <= 8.0)}
 
 
 def judged(model: rbd.RobotModel, row: Ride, residual: np.ndarray, uncertainty: np.ndarray, push: Push,
@@ -310,9 +326,14 @@ def judged(model: rbd.RobotModel, row: Ride, residual: np.ndarray, uncertainty: 
     touched = rbd.touched_body(model, residual[last], limits.threshold, uncertainty[last])
     found = rbd.external_wrench(model, row.q[last], residual[last], push.body, point=push.point,
                                 covariance=limits.covariance)
+    mean = slice(last + 1 - MEAN, last + 1)
+    links = rbd.contact_probabilities(model, row.q[mean].mean(axis=0), residual[mean].mean(axis=0),
+                                      limits.mean_covariance
+                                      + np.diag((0.5 * uncertainty[mean].mean(axis=0)) ** 2))
     error = float(np.linalg.norm((found.wrench - push.wrench + found.unseen @ push.wrench)[FORCE]))
     return {"link": push.link, "felt": len(passed) > 0, "delay": passed[0] + 1.0 if len(passed) else np.inf,
             "named": 0 if touched is None else int(touched.removeprefix("link_")),
+            "likeliest": 1 + int(np.argmax(links.probability)), "probability": float(links.probability.max()),
             "clear": bool(abs(effort[1][push.link - 1]) > CLEARLY * level[last, push.link - 1]),
             "above": force * (1.0 - 1.0 / np.max(np.abs(effort[0]) / level[push.begin])),
             "error": error, "relative": error / force, "share": error / (0.1 * force + 2.0)}
@@ -353,10 +374,13 @@ def at_1_khz(seed: int, load: rbd.Inertia) -> rbd.PayloadEstimator:
 
 
 def carried(seed: int, load: rbd.Inertia) -> rbd.PayloadEstimator:
-    """After 4.4 s of motion in MuJoCo with this load, its model identified before; states of the loop at 1 kHz."""
+    """After 4.4 s of motion in MuJoCo with this load, on one of `CARRIERS` arms that were identified before; states of
+    the loop at 1 kHz.
+    """
     import mujoco
 
-    plant, model, friction = known_arm(0)
+    plant, found = identified(seed % CARRIERS)
+    model, friction = found.model, found.friction
     mj, body = plant.mj, plant.mj.body("link_7").id
     before = [np.array(x[body]) for x in (mj.body_mass, mj.body_ipos, mj.body_inertia, mj.body_iquat)]
     whole = plant.model.with_payload("link_7", load).description.links["link_7"]
@@ -368,7 +392,7 @@ def carried(seed: int, load: rbd.Inertia) -> rbd.PayloadEstimator:
         row = ride(plant, model, friction, 20_000 + seed, 4.4)
     finally:
         mj.body_mass[body], mj.body_ipos[body], mj.body_inertia[body], mj.body_iquat[body] = before
-    estimator = rbd.PayloadEstimator(model, "link_7", friction)
+    estimator = rbd.PayloadEstimator(model, "link_7", friction, identification=found)
     for k in range(1, len(row.t)):
         estimator.update(row.t[k], row.q[k], row.v[k], None, row.tau[k - 1])
     return estimator
@@ -415,4 +439,6 @@ def cost() -> dict[str, Any]:
     spent = interleaved({"without friction": lambda: plain.update(H, q, v, v),
                          "with friction": lambda: observer.update(H, q, v, v)})
     table("One step of the observer, iiwa", ["", "µs"], [[name, f"{1e6 * x:.1f}"] for name, x in spent.items()])
+    asked = interleaved({"contact_probabilities": lambda: rbd.contact_probabilities(IIWA, q, 10.0 * v, np.ones(7))})
+    table("Once per contact", ["", "ms"], [[name, f"{1e3 * x:.1f}"] for name, x in asked.items()])
     return {**spent, "violations": int(max(spent.values()) > 3e-6)}

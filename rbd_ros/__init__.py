@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from .core.dynamics.contact.coordinates import (
         ContactPoint, ContactRates, closest_points, contact_accelerations, contact_rates, contact_twist,
     )
+    from .core.estimation.contact_probabilities import ContactProbabilities, contact_probabilities
     from .core.estimation.external_wrench import ExternalWrench, external_wrench, touched_body
     from .core.estimation.momentum_observer import MomentumObserver
     from .core.estimation.payload_estimator import PayloadEstimator
@@ -149,8 +150,9 @@ __all__ = [
     "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "Chart", "Clearance", "ClosedForm", "Closest",
     "CollisionModel", "CompliantContact", "ConstrainedForward", "ConstrainedForwardDerivatives",
     "ConstrainedForwardDirectional", "ConstrainedHybrid", "ConstrainedHybridDirectional", "ConstrainedInverse",
-    "ConstrainedInverseDerivatives", "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates",
-    "ContactState", "ContactThresholds", "CudaBatch", "Cylinder", "DampedDeflection", "Description", "DriveGains",
+    "ConstrainedInverseDerivatives", "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint",
+    "ContactProbabilities", "ContactRates", "ContactState", "ContactThresholds", "CudaBatch", "Cylinder",
+    "DampedDeflection", "Description", "DriveGains",
     "EffortEnergy", "EffortObserver", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState",
     "ElasticTangent", "Ellipsoid", "Estimate", "Excitation", "ExternalWrench", "FeedbackGains", "FeedbackLinearization",
     "FixedContact", "FloatTest", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction",
@@ -171,9 +173,9 @@ __all__ = [
     "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
     "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
-    "constraint_wrenches", "contact_accelerations", "contact_rates", "contact_thresholds", "contact_twist",
-    "contact_wrenches", "coriolis_matrix", "crocoddyl_model", "cuda_batch", "drive_gains", "effective_inertia",
-    "effort_energy",
+    "constraint_wrenches", "contact_accelerations", "contact_probabilities", "contact_rates", "contact_thresholds",
+    "contact_twist", "contact_wrenches", "coriolis_matrix", "crocoddyl_model", "cuda_batch", "drive_gains",
+    "effective_inertia", "effort_energy",
     "excitation", "excitation_poses", "external_wrench", "feedback_linearization", "feedback_linearization_directional",
     "float_test", "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
     "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
@@ -251,6 +253,8 @@ _LATER = {
     "contact_rates": "core.dynamics.contact.coordinates",
     "contact_twist": "core.dynamics.contact.coordinates",
     "contact_wrenches": "core.dynamics.contact.compliant",
+    "ContactProbabilities": "core.estimation.contact_probabilities",
+    "contact_probabilities": "core.estimation.contact_probabilities",
     "ExternalWrench": "core.estimation.external_wrench",
     "external_wrench": "core.estimation.external_wrench",
     "touched_body": "core.estimation.external_wrench",

@@ -10,9 +10,10 @@ import pytest
 import rbd_ros as rbd
 
 # What functions return and raise: their examples show it.
-RESULTS = {"BaseParameters", "Closest", "ContactThresholds", "DriveGains", "Estimate", "Excitation", "ExternalWrench",
-           "CudaBatch", "FloatTest", "Identification", "OptimalMotion", "PlannedPath", "PoseExcitation", "RbdError",
-           "RbdWarning", "SampledPairs", "SingularMassMatrix", "SpecializedModel", "TimedPath", "Zeros"}
+RESULTS = {"BaseParameters", "Closest", "ContactProbabilities", "ContactThresholds", "DriveGains", "Estimate",
+           "Excitation", "ExternalWrench", "CudaBatch", "FloatTest", "Identification", "OptimalMotion", "PlannedPath",
+           "PoseExcitation", "RbdError", "RbdWarning", "SampledPairs", "SingularMassMatrix", "SpecializedModel",
+           "TimedPath", "Zeros"}
 NEEDED = {"CollisionModel": "coal", "sampled_pairs": "coal", "plan_path": "coal", "casadi_function": "casadi",
           "crocoddyl_model": "crocoddyl", "cuda_batch": "cupy", "jax_function": "jax",    # optional packages
           "torch_function": "torch"}

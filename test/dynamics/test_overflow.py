@@ -25,7 +25,8 @@ RECIPES = {    # further arguments
     "pose": lambda model: rbd.forward_kinematics(model, model.random_configuration(6))[-1],
     "direction": lambda model: np.linspace(0.3, 1.1, 6), "contacts": lambda model: [rbd.CompliantContact(
         rbd.Plane("world"), rbd.Sphere(model.body_names[-1], 10.0), stiffness=1e3, dissipation=0.1)],
-    "actuated": lambda model: model.joint_names, "tangent": lambda model: rbd.Tangent(
+    "actuated": lambda model: model.joint_names, "covariance": lambda model: np.ones(model.nv),
+    "tangent": lambda model: rbd.Tangent(
         np.ones(model.nv), np.ones(model.nv), np.ones(model.nv), np.ones(model.nv))}
 HIGHER = {"inverse_dynamics_time_derivatives", "forward_dynamics_time_derivatives"}
 # what has no state: makers, readers and lists

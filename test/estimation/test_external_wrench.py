@@ -88,6 +88,96 @@ def test_the_covariance_is_that_of_many_samples(given):
     np.testing.assert_allclose(said / np.outer(scale, scale), sample / np.outer(scale, scale), atol=0.12)
 
 
+def sensor_of(model, q, v, a, link, wrenches):
+    """The reading of a sensor at the joint above a link."""
+    return -rbd.joint_wrenches(model, q, v, a, wrenches)[..., model.body_index(link), :]
+
+
+@pytest.mark.parametrize("frame", ["body", "world", "aligned"])
+@pytest.mark.parametrize("kind", ["fixed", "floating"])
+def test_a_sensor_and_joints_show_the_same_wrench(kind, frame):
+    """Sensors at moving and fixed joints, tools in motion; the joints alone show a part."""
+    rng = np.random.default_rng(5)
+    model = random_tree(7, ["revolute", "prismatic", "spherical", "revolute"], root=kind)
+    tool = next(name for name in reversed(model.body_names) if name.startswith("tool"))
+    q, v, a = random_state(model, 1)
+    w = rng.normal(size=6) * [1, 1, 1, 10, 10, 10]
+    origin = rbd.forward_kinematics(model, q)[model.body_index(tool)]
+    if frame != "world":
+        origin = np.block([[np.eye(3), origin[:3, 3:]], [np.zeros((1, 3)), np.ones((1, 1))]])
+    in_frame = w if frame == "body" else rbd.lie.coadjoint.Ad_star_inv(
+        origin if frame == "world" else np.linalg.inv(origin) @ rbd.forward_kinematics(model, q)[
+            model.body_index(tool)]) @ w
+    parent = next(joint.parent for joint in model.description.joints if joint.child == tool)
+    effort = rbd.jacobian(model, q, tool).T @ w
+    for links in ((tool,), (parent,), (parent, tool), (model.body_names[0],)):
+        sensors = {link: (sensor_of(model, q, v, a, link, {tool: w}), 0.01 * np.ones(6)) for link in links}
+        found = rbd.external_wrench(model, q, effort, tool, frame=frame, covariance=np.ones(model.nv), sensors=sensors,
+                                    v=v, a=a)
+        np.testing.assert_allclose(found.wrench, in_frame, atol=1e-9)
+        assert not found.unseen.any() and np.abs(found.residual).max() < 1e-9 and found.residual.shape == (model.nv,)
+
+
+def test_the_covariance_is_that_of_the_stacked_estimates():
+    """Of both together the information is the sum; with either nearly unknown it is the other's."""
+    rng, q = np.random.default_rng(3), IIWA.random_configuration(3)
+    half, other = np.tril(rng.normal(size=(7, 7))) + 3.0 * np.eye(7), np.tril(rng.normal(size=(6, 6))) + 3.0 * np.eye(6)
+    efforts, sensor = half @ half.T, other @ other.T
+    J, w = rbd.jacobian(IIWA, q, TIP), np.array([1.0, -2.0, 0.5, 10.0, -5.0, 8.0])
+    reading = sensor_of(IIWA, q, np.zeros(7), np.zeros(7), "link_6", {TIP: w})
+    T = np.linalg.inv(rbd.forward_kinematics(IIWA, q)[6]) @ rbd.forward_kinematics(IIWA, q)[7]
+    X = rbd.lie.coadjoint.Ad_star_inv(T)
+    information = J @ np.linalg.inv(efforts) @ J.T + X.T @ np.linalg.inv(sensor) @ X
+    found = rbd.external_wrench(IIWA, q, J.T @ w, TIP, covariance=efforts, sensors={"link_6": (reading, sensor)})
+    np.testing.assert_allclose(found.covariance, np.linalg.inv(information), rtol=1e-9)
+    np.testing.assert_allclose(found.wrench, w, atol=1e-9)
+    wrong = rbd.external_wrench(IIWA, q, np.zeros(7), TIP, covariance=1e8 * efforts, sensors={
+        "link_6": (reading, sensor)})
+    back = np.linalg.inv(X)
+    np.testing.assert_allclose(wrong.covariance, back @ sensor @ back.T, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(wrong.wrench, w, atol=1e-4)
+    blind = rbd.external_wrench(IIWA, q, J.T @ w, TIP, covariance=efforts, sensors={
+        "link_6": (np.zeros(6), 1e12 * sensor)})
+    alone = rbd.external_wrench(IIWA, q, J.T @ w, TIP, covariance=efforts)
+    np.testing.assert_allclose(blind.covariance, alone.covariance, rtol=1e-6)
+
+
+def test_intervals_of_both_hold_the_wrench():
+    """As often as a normal distribution says, along any direction, in a pose in which joints alone show less."""
+    rng, q, count = np.random.default_rng(4), np.array([0.3, 0.5, -0.2, 0.0, 0.4, 0.0, 0.1]), 1500
+    w, sigma, noise = np.array([1.0, -2.0, 0.5, 10.0, -5.0, 8.0]), 0.3, np.array([0.05] * 3 + [0.6] * 3)
+    effort = rbd.jacobian(IIWA, q, TIP).T @ w + sigma * rng.normal(size=(count, 7))
+    reading = sensor_of(IIWA, q, np.zeros(7), np.zeros(7), TIP, {TIP: w}) + noise * rng.normal(size=(count, 6))
+    found = rbd.external_wrench(IIWA, q, effort, TIP, covariance=np.full(7, sigma**2),
+                                sensors={TIP: (reading, noise**2)})
+    off, root = found.wrench - w, np.linalg.cholesky(found.covariance[0])
+    z = np.linalg.solve(root, off.T)
+    inside = (np.abs(z) < 1.959964).mean(axis=1)
+    np.testing.assert_allclose(inside, 0.95, atol=4.0 * np.sqrt(0.95 * 0.05 / count))
+    np.testing.assert_allclose(np.cov(z), np.eye(6), atol=0.15)
+    alone = rbd.external_wrench(IIWA, q, effort, TIP, covariance=np.full(7, sigma**2))
+    assert alone.unseen[0].any() and not found.unseen.any()
+    assert (np.diag(found.covariance[0]) < noise**2 + 1e-12).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("wrong", "words"), [
+    ({"sensors": {"hand": (np.zeros(6), np.ones(6))}}, "hand"),
+    ({"sensors": {TIP: (np.zeros(6), np.ones(6))}, "body": "link_3"}, "link_7.*does not carry.*link_3"),
+    ({"sensors": {TIP: np.zeros(6)}}, "reading, covariance"), ({"sensors": {TIP: (np.zeros(6), None)}}, "covariance"),
+    ({"sensors": {TIP: (np.zeros(5), np.ones(6))}}, "link_7.*reading"),
+    ({"sensors": {TIP: (np.full(6, np.nan), np.ones(6))}}, "link_7.*finite"),
+    ({"sensors": {TIP: ("strong", np.ones(6))}}, "link_7.*reading"),
+    ({"sensors": {TIP: (np.zeros(6), -np.ones(6))}}, "link_7.*covariance.*positive"),
+    ({"sensors": {TIP: (np.full(6, 1e308), np.ones(6))}}, "finite|large"),
+    ({"sensors": {TIP: (np.zeros(6), np.ones(6))}, "covariance": None}, "covariance of the efforts"),
+    ({"sensors": {TIP: (np.zeros(6), np.ones(6))}, "v": np.zeros(6)}, "v"), ({"v": np.zeros(7)}, "only with sensors")])
+def test_wrong_sensors(wrong, words):
+    arguments = {"body": TIP, "covariance": np.ones(7), **wrong}
+    with pytest.raises(rbd.RbdError, match=words):
+        rbd.external_wrench(IIWA, np.zeros(7), np.zeros(7), **arguments)
+
+
 def test_the_touched_body():
     joints = IIWA.joints
     for k in range(7):

@@ -1,11 +1,13 @@
 """Loads that are known: exactly without noise, within their intervals with noise, and nothing that was not shown."""
 from __future__ import annotations
 
+import dataclasses
 from contextlib import suppress
+from functools import cache
 
 import numpy as np
 import pytest
-from support.recordings import periodic
+from support.recordings import periodic, perturbed, record
 
 import rbd_ros as rbd
 from rbd_ros.core.derivatives.regressor import PARAMETERS
@@ -13,6 +15,7 @@ from rbd_ros.core.estimation.payload_estimator import FilteredRows
 from rbd_ros.core.identification.consistency import is_consistent, parameters_of_pseudo_inertia
 
 IIWA = rbd.sample("iiwa")
+TWO = rbd.sample("two_link")
 TIP = IIWA.body_names[-1]
 
 
@@ -60,6 +63,24 @@ def test_without_noise_it_is_the_load():
         np.testing.assert_allclose(found.inertia, load.matrix, atol=1e-8)
         assert found.load.mass == pytest.approx(load.mass, rel=1e-4)
         np.testing.assert_allclose(found.load.com, load.com, atol=1e-4)
+
+
+def test_rounding_is_no_noise():
+    """Last bits of what is fed, which differ between machines, change neither what is observed nor the intervals."""
+    t = np.arange(0.0, 1.0, 0.005)
+    for seed in range(10):
+        load = random_load(np.random.default_rng(seed))
+        exact = periodic(IIWA, seed, period=4.0)(t)[:3]
+        exact = (*exact, rbd.inverse_dynamics(IIWA.with_payload(TIP, load), *exact))
+        widths = []
+        for other in range(3):
+            rng, estimator = np.random.default_rng((seed, other)), rbd.PayloadEstimator(IIWA, TIP)
+            rows = [x * (1.0 + np.finfo(float).eps * rng.integers(-1, 2, size=x.shape) * (other > 0)) for x in exact]
+            for k in range(len(t)):
+                estimator.update(t[k], *(x[k] for x in rows))
+            assert estimator.observed.all()
+            widths.append(estimator.confidence)
+        np.testing.assert_allclose(widths, np.tile(widths[0], (3, 1)), rtol=0.02)
 
 
 @pytest.mark.parametrize("correlated", [0.0, pytest.param(0.9, marks=pytest.mark.thorough)])
@@ -343,3 +364,79 @@ def test_a_law_of_load_alone_lets_joints_in_motion_count():
     moving.truth = IIWA.with_payload(TIP, load)
     moving.feed(found, 4.0, friction=law)
     assert found.mass == pytest.approx(2.0, rel=0.02)
+
+
+@cache
+def identified():
+    motion = periodic(TWO, 0, period=10.0, reach=0.5)
+    return rbd.identify(TWO, record(TWO, motion, 0, noise=0.3))
+
+
+def with_errors(deviation, wrong, given, noise=0.3):
+    """An estimator of efforts that errors `wrong` (p,) of the arm's parameters change, if by its identification these
+    are one random number times `deviation` (p,); accelerations given or not.
+    """
+    rng, errors = np.random.default_rng(0), identified().parameter_errors.of_model
+    found = dataclasses.replace(identified(), covariance=deviation[:, None] * deviation)
+    h = 0.01 if given else 0.002
+    t = np.arange(0.0, 8.0, h)
+    q, v, a = periodic(TWO, 3, period=4.0)(t % 4.0)[:3]
+    load = rbd.Inertia(2.0, np.array([0.05, 0.0, -0.1]), 2e-3 * np.eye(3))
+    effect = errors.rows(q, v, a) @ wrong[np.isin(identified().parameter_errors.names, errors.names)]
+    tau = rbd.inverse_dynamics(TWO.with_payload("lower", load), q, v, a) + effect + noise * rng.normal(size=q.shape)
+    estimator = rbd.PayloadEstimator(TWO, "lower", identification=found)
+    for k in range(1, len(t)):
+        mean = tau[k] if given else 0.5 * (tau[k - 1] + tau[k])
+        estimator.update(t[k], q[k], v[k], a[k] if given else None, mean)
+    return estimator
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_count_the_arm_by_what_its_errors_do_to_the_estimate(given, seed):
+    """With errors of rank one, along any direction: the difference of two estimates, with this error and without."""
+    p = len(identified().base.independent)
+    direction = 1e-4 * np.random.default_rng(seed).normal(size=p)
+    direction[[name.startswith("offset") for name in identified().parameter_errors.names]] = 0.0
+    exact, off = (with_errors(1e3 * direction, wrong, given) for wrong in (np.zeros(p), direction))
+    alone = with_errors(0.0 * direction, np.zeros(p), given)
+    seen = np.isfinite(alone.confidence)
+    assert seen.any() and (np.isfinite(exact.confidence) == seen).all()
+    added = np.sqrt(exact.confidence[seen] ** 2 - alone.confidence[seen] ** 2) / 1.959964
+    moved = 1e3 * np.abs(off._fit[0] - exact._fit[0])[seen]
+    np.testing.assert_allclose(added, moved, rtol=0.02 if given else 0.15, atol=0.02 * moved.max())
+    np.testing.assert_array_equal(exact._fit[0], alone._fit[0])    # they widen intervals alone
+
+
+def test_intervals_of_identified_arms_hold_the_load():
+    """Of arms that are each identified from a noisy recording; without what these know of their errors they do not."""
+    known, ignored = [], []
+    for seed in range(12):
+        arm = perturbed(TWO, seed)
+        found = rbd.identify(TWO, record(arm, periodic(TWO, seed, period=10.0, reach=0.5), seed, noise=0.5))
+        load, t = rbd.Inertia(1.0, np.array([0.05, 0.0, -0.1]), 2e-3 * np.eye(3)), np.arange(0.0, 8.0, 0.01)
+        q, v, a = periodic(TWO, 100 + seed, period=4.0, reach=0.5)(t % 4.0)[:3]
+        tau = rbd.inverse_dynamics(arm.with_payload("lower", load), q, v, a) + rbd.friction_effort(arm, v)
+        tau = tau + 0.05 * np.random.default_rng((seed, 8)).normal(size=q.shape)
+        for inside, identification in ((known, found), (ignored, None)):
+            estimator = rbd.PayloadEstimator(found.model, "lower", found.friction, identification=identification)
+            for k in range(len(t)):
+                estimator.update(t[k], q[k], v[k], a[k], tau[k])
+            seen = np.isfinite(estimator.confidence)
+            inside += (np.abs(estimator._fit[0] - ten(load)) <= estimator.confidence)[seen].tolist()
+    assert np.mean(known) > 0.85 and np.mean(ignored) < 0.5
+
+
+def test_what_the_recording_did_not_determine_leaves_the_load_unknown():
+    p = len(identified().base.independent)
+    estimator = with_errors(np.full(p, np.inf), np.zeros(p), True)
+    assert not estimator.observed.any()
+
+
+def test_wrong_identifications():
+    with pytest.raises(rbd.RbdError, match=r"identification: expected the result of rbd.identify"):
+        rbd.PayloadEstimator(TWO, "lower", identification="arm.yaml")
+    with pytest.raises(rbd.RbdError, match="another robot"):
+        rbd.PayloadEstimator(IIWA, TIP, identification=identified())
+    one, other = (rbd.PayloadEstimator(TWO, "lower", identification=x) for x in (None, identified()))
+    assert not one.same_as(other) and other.same_as(other)

@@ -102,3 +102,20 @@ def test_too_little(arguments, words):
         rbd.contact_thresholds(TWO, *arguments)
     with pytest.raises(rbd.RbdError, match="alarms_per_hour"):
         rbd.contact_thresholds(TWO, recording(0, 60.0), alarms_per_hour=0.0)
+
+
+@pytest.mark.parametrize("rate", [40.0, 1000.0])
+def test_the_covariance_of_means_is_that_of_means_of_the_residual(rate):
+    """Of a robot that is not seen to move: the residual is noise of efforts behind the filter, a known process."""
+    h, K, rng = 1.0 / rate, 20.0, np.random.default_rng(0)
+    half = np.array([[1.0, 0.0], [0.5, 0.8]])
+    t = h * np.arange(round(200.0 * rate))
+    q = np.tile([0.3, 0.5], (len(t), 1))
+    tau = rbd.gravity_effort(TWO, q) + rng.normal(size=q.shape) @ half.T
+    found = rbd.contact_thresholds(TWO, rbd.Recording(t, q, 0.0 * q, tau=tau, joints=TWO.joint_names), gain=K)
+    # of the filter a = exp(−K h) with the mean of both ends of each step, then of a running mean
+    a, count = np.exp(-K * h), max(round(0.02 * rate), 1)
+    response = (1.0 - a) * np.convolve([0.5, 0.5], a ** np.arange(round(20.0 / (K * h))))
+    of_means = np.convolve(response, np.full(count, 1.0 / count))
+    np.testing.assert_allclose(found.covariance, (response @ response) * half @ half.T, rtol=0.1)
+    np.testing.assert_allclose(found.mean_covariance, (of_means @ of_means) * half @ half.T, rtol=0.1)

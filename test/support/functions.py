@@ -26,6 +26,7 @@ def functions(model):
         "body_momenta": lambda q, v, a: rbd.body_momenta(model, q, v),
         "generalized_momentum": lambda q, v, a: rbd.generalized_momentum(model, q, v).rate,
         "external_wrench": lambda q, v, a: rbd.external_wrench(model, q, a, free, covariance=np.ones(model.nv)).wrench,
+        "contact_probabilities": lambda q, v, a: rbd.contact_probabilities(model, q, a, np.ones(model.nv)).probability,
         "joint_wrenches": lambda q, v, a: rbd.joint_wrenches(model, q, v, a),
         "articulated_bodies": lambda q, v, a: rbd.articulated_bodies(model, q, v, a).bias,
         "inverse_operational_space_inertia": lambda q, v, a: rbd.inverse_operational_space_inertia(

@@ -108,6 +108,7 @@ def trees():
         "generalized_momentum": (lambda: rbd.generalized_momentum(model, q, v).rate, (7,)),
         "MomentumObserver": (lambda: rbd.MomentumObserver(model).update(0.001, q, v, tau), (7,)),
         "external_wrench": (lambda: rbd.external_wrench(model, q, tau, "link_7").wrench, (6,)),
+        "contact_probabilities": (lambda: rbd.contact_probabilities(model, q, tau, np.ones(7)).probability, (7,)),
         "PayloadEstimator": (lambda: rbd.PayloadEstimator(model, "link_7").load.com, (3,)),
         "kinetic_energy": (lambda: rbd.kinetic_energy(model, q, v), ()),
         "spatial_inertias": (lambda: rbd.spatial_inertias(model), (nb, 6, 6)),

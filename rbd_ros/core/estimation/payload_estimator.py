@@ -2,15 +2,19 @@
 
 `τ − ID(q, v, a) − τ_f = Y_body(q, v, a) π`. Without accelerations both sides pass through the filter of the momentum
 observer: the left one is less its estimate, and Y_body follows from the estimates of observers of robots that carry a
-point mass each, without effort, since they are linear in the masses. Sums of products of the rows [Y_j, y_j] with
-themselves and with those of the sample before are kept per joint, so that the residual's variance and its correlation
-from one sample to the next (of first order, as of a low-pass) are those of the present estimate at any time. Estimate
-and intervals are those of generalized least squares (Cochrane and Orcutt 1949).
+point mass each, without effort, since they are linear in the masses. Sums of products of the rows [Y_j, y_j] of all
+joints with each other and with those of the sample before are kept, so that the residual's covariance and its
+correlation from one sample to the next (of first order, as of a low-pass) are those of the present estimate at any
+time. The estimate is that of generalized least squares (Cochrane and Orcutt 1949) with weights per joint; its
+intervals count the correlation between joints, which share the noise of velocities (White 1980). Errors δ of the arm's
+own parameters, with rows X δ of efforts, move the estimate by `(YᵀWY)⁻¹ YᵀWX δ`; their covariance is that of the
+identification.
 """
 from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +25,7 @@ from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
 from ..identification.consistency import REACH, parameters_of_pseudo_inertia, prior_factor
 from ..identification.consistent_fit import consistent_fit
+from ..identification.expected_error import ParameterErrors
 from ..identification.linear_fit import Rows
 from ..identification.regressor_columns import inertia_of
 from ..identification.unknowns import LOAD, LOAD_SPREAD, Unknowns
@@ -29,6 +34,9 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from ..model.state import not_a_model, states
 from .momentum_observer import LONGEST, MomentumObserver
+
+if TYPE_CHECKING:    # 45 ms of imports that nodes do not need
+    from ..identification.identified import Identification
 
 HALF_WIDTH = 1.959964    # standard deviations of a 95 % interval
 ROUNDS = 4               # of weights
@@ -39,6 +47,8 @@ LEAST_MASS = 0.05        # kg: unit of loads that are lighter
 FEWEST = 20              # samples
 WEIGHT = 0.1             # of the prior of the consistent load, as in `identify`
 UNCERTAIN = 0.05         # of the Coulomb level: open friction of a joint that counts
+UNDETERMINED = 1e12      # variance, SI units, of the arm's parameters that its recording did not determine
+OFTEN = 5                # times per sample that effects of the arm's parameters are computed, without accelerations
 SPACING, SETTLING = 0.5, 5.0    # time constants of the filter between samples, and after a gap until the first one
 PARDON = 0.25            # s of motion that the load explains, per second, take back what it did not
 MOST = 1e8               # in rows, SI units: beyond what any arm has, and one of them outweighs all others for long
@@ -77,6 +87,32 @@ class FilteredRows:
         return rows, self._arm.friction_uncertainty
 
 
+class ArmRows:
+    """Derivatives of efforts by the arm's own parameters, with accelerations from differences of velocities, through
+    the filter K/(s + K): as good as intervals need.
+    """
+
+    def __init__(self, errors: ParameterErrors, gain: float) -> None:
+        self._errors, self._gain = errors, gain
+        self._last = (math.nan, np.zeros(0))    # time, s, and velocities
+        self.rows = np.zeros((errors.model.nv, len(errors.names)))
+
+    def reset(self, t: float, v: Array) -> None:
+        """Begin with this state."""
+        self._last = t, np.array(v)
+        self.rows = np.zeros_like(self.rows)
+
+    def update(self, t: float, q: Array, v: Array) -> None:
+        """Take in a state."""
+        time, before = self._last
+        step = t - time
+        if step < SPACING / (OFTEN * self._gain):
+            return
+        X = self._errors.rows(q[None], v[None], (v - before)[None] / step)[0]
+        self.rows += -math.expm1(-self._gain * step) * (X - self.rows)
+        self._last = t, np.array(v)
+
+
 class PayloadEstimator:
     """A load on a body, from motion of an arm whose model is good without it.
 
@@ -85,7 +121,8 @@ class PayloadEstimator:
     of accelerations that are not given. threshold, N m or N, one or (nv,): an effort beyond what the load found so far
     and friction near rest explain, above which the robot touches something, or carries another load; by default never.
     patience (s): after so much motion with such efforts, of which four times as long without them takes as much back,
-    it is another load, and everything is forgotten.
+    it is another load, and everything is forgotten. identification: that the model and friction are of, whose errors
+    then count in the intervals; without it the arm is taken to be known exactly.
 
     After `update`: mass (kg); com (3,), m, and inertia (3, 3) about it, kg m², in the frame and axes of the body's
     link; confidence (10,): half widths of 95 % intervals of m, m·com (x, y, z) and the inertia about the link's origin
@@ -104,9 +141,14 @@ class PayloadEstimator:
     """
 
     def __init__(self, model: RobotModel, body: str, friction: Friction | None = None, memory: float | None = None, *,
-                 gain: float = 10.0, threshold: ArrayLike = np.inf, patience: float = 2.0) -> None:
+                 gain: float = 10.0, threshold: ArrayLike = np.inf, patience: float = 2.0,
+                 identification: Identification | None = None) -> None:
         if not hasattr(model, "_block"):
             raise not_a_model(model)
+        if identification is not None and not hasattr(identification, "parameter_errors"):
+            raise RbdError(f"identification: expected the result of rbd.identify, got {shown(identification)}")
+        if identification is not None and identification.model.body_names != model.body_names:
+            raise RbdError(f"identification: of another robot, '{identification.model.name}', expected '{model.name}'")
         first = PARAMETERS * model.body_index(body)
         self.model, self.body = model, body
         self.friction = None if friction is None else fitting(model, friction)
@@ -118,14 +160,21 @@ class PayloadEstimator:
             self.threshold = np.full(1, np.nan)
         if not (self.threshold > 0.0).all():
             raise RbdError(f"threshold: expected a positive number or {model.nv} of them, got {shown(threshold)}")
+        self.identification = identification
+        self._errors = None if identification is None else identification.parameter_errors.of_model
         self._columns = slice(first, first + PARAMETERS)
         self._filter: FilteredRows | None = None    # made when it is needed
+        self._arm: ArmRows | None = None
         self.reset()
 
     def reset(self) -> None:
         """Forget everything."""
         size = PARAMETERS + 1
-        self._sums = np.zeros((3, self.model.nv, size, size))    # of products of rows: now, with those before, before
+        shape = (self.model.nv, size, self.model.nv, size)
+        self._sums = np.zeros((3, *shape))    # of products of rows: now, with those before, before
+        errors = 0 if self._errors is None else len(self._errors.names)
+        # of products with rows of the arm's parameters: now with now, now with before, before with now, before
+        self._arm_sums = np.zeros((4, self.model.nv, PARAMETERS, errors))
         self._count = np.zeros(self.model.nv)
         self._time = -math.inf    # of the last sample
         self._before: tuple[Array, NDArray[np.bool_]] | None = None    # its rows, and which of them count
@@ -136,7 +185,7 @@ class PayloadEstimator:
 
     def same_as(self, other: PayloadEstimator) -> bool:
         """Whether both estimate the same in the same way."""
-        return ((self.body, self.memory, self.gain, self.patience) == (
+        return (self.identification is other.identification and (self.body, self.memory, self.gain, self.patience) == (
                     other.body, other.memory, other.gain, other.patience)
                 and np.array_equal(self.model._block, other.model._block)
                 and np.array_equal(self.threshold, other.threshold) and same_friction(self.friction, other.friction))
@@ -183,26 +232,35 @@ class PayloadEstimator:
             uncertain = (self.friction.level(v) + self.friction.packed[7] * np.abs(tau)) * (
                 1.0 - np.tanh(v / self.friction.packed[4]) ** 2)
         Y = inertial_regressor(self.model, q, v, a)[:, self._columns]
-        return np.concatenate([Y, (tau - effort)[:, None]], axis=1), uncertain
+        arm = [] if self._errors is None else [self._errors.rows(q[None], v[None], a[None])[0]]
+        return np.concatenate([Y, (tau - effort)[:, None], *arm], axis=1), uncertain
 
     def _filtered(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array] | None:
         """Rows `SPACING` time constants after the last ones; None in between, and until the filter has settled."""
         if self._filter is None:
             self._filter = FilteredRows(self.model, self.body, self.friction, self.gain)
+            self._arm = None if self._errors is None else ArmRows(self._errors, self.gain)
         if not t - self._filter.time <= LONGEST:
             self._filter.reset(t, q, v)
+            if self._arm is not None:
+                self._arm.reset(t, v)
             self._ready = t + SETTLING / self.gain
             return None
         try:
-            sample = self._filter.update(t, q, v, tau)
-            _check(sample[0])
+            rows, uncertain = self._filter.update(t, q, v, tau)
+            _check(rows)
+            if self._arm is not None:
+                self._arm.update(t, q, v)
+                rows = np.concatenate([rows, self._arm.rows], axis=1)
         except RbdError:    # some of its observers may have taken the state, others not
             self.gap()
             raise
-        return sample if t >= max(self._ready, self._time + SPACING / self.gain) else None
+        return (rows, uncertain) if t >= max(self._ready, self._time + SPACING / self.gain) else None
 
     def _take(self, time: float, tau: Array, rows: Array, uncertain: Array, contact: bool) -> None:
-        """Rows (nv, 11) at this time; of joints in motion they count. uncertain (nv,): what friction may be besides."""
+        """Rows (nv, 11), and of the arm's parameters, at this time; of joints in motion they count. uncertain (nv,):
+        what friction may be besides.
+        """
         _check(rows)
         step = min(time - self._time, LONGEST)
         known = np.ones(len(tau), dtype=bool)
@@ -228,12 +286,19 @@ class PayloadEstimator:
             if self.memory is not None:
                 kept = math.exp(-step / self.memory)
                 self._sums *= kept
+                self._arm_sums *= kept
                 self._count *= kept
             before, known_before = self._before
-            use = (known & known_before)[:, None, None]
-            for k, (x, y) in enumerate(((rows, rows), (rows, before), (before, before))):
-                self._sums[k] += use * (x[:, :, None] * y[:, None, :])
-            self._count += known & known_before
+            use = known & known_before
+            now, earlier = (use[:, None] * x for x in (rows, before))
+            own = [x[:, :PARAMETERS + 1].ravel() for x in (now, earlier)]
+            for sums, i, k in zip(self._sums, (0, 0, 1), (0, 1, 1), strict=True):
+                sums += np.outer(own[i], own[k]).reshape(sums.shape)
+            if self._errors is not None:
+                loads, arms = (np.stack([now, earlier])[:, :, part] for part in (
+                    slice(0, PARAMETERS), slice(PARAMETERS + 1, None)))
+                self._arm_sums += np.einsum("ajp,bjr->abjpr", loads, arms).reshape(self._arm_sums.shape)
+            self._count += use
             self._changed()
         self._before = rows, known
 
@@ -259,13 +324,13 @@ class PayloadEstimator:
         count = np.maximum(self._count, 1e-9)    # below one of what is nearly forgotten
         if self._count.max(initial=0.0) < FEWEST:
             return np.zeros(p), undetermined, np.zeros((p, p))
-        power = self._sums[0, :, p, p] / count
+        now, cross, before = np.einsum("ljpjq->ljpq", self._sums)    # of each joint
+        power = now[:, p, p] / count
         floor = FINEST**2 * np.maximum(power, 1e-12)
         variance, correlation = np.maximum(power, floor), np.zeros(self.model.nv)
         theta, inverse = np.zeros(p), np.zeros((p, p))
         for _ in range(ROUNDS):    # generalized least squares: rows less ρ times the rows before
             rho = correlation[:, None, None]
-            now, cross, before = self._sums
             products = now - rho * (cross + cross.transpose(0, 2, 1)) + rho**2 * before
             information = np.einsum("jpq,j->pq", products[:, :p, :p], 1.0 / variance)
             scale = np.sqrt(np.maximum(np.diag(information), 0.0))
@@ -279,11 +344,42 @@ class PayloadEstimator:
             absorbed = np.einsum("jpq,pq->j", products[:, :p, :p], inverse) / variance    # of p in all
             variance = np.maximum(np.einsum("p,jpq,q->j", x, products, x)
                                   / np.maximum(count - absorbed, 0.1 * count), floor)
-            lagged, power = np.einsum("p,ljpq,q->lj", x, self._sums[1:], x)
-            correlation = np.clip(lagged / np.maximum(power, 1e-300), 0.0, MOST_CORRELATED)
+            lagged, power = (np.einsum("p,jpq,q->j", x, products, x) for products in (cross, before))
+            weighed = correlation
+            correlation = lagged / np.maximum(power, count * floor)
+            correlation = np.clip(correlation + (1.0 + 3.0 * correlation) / np.maximum(count, FEWEST), 0.0,
+                                  MOST_CORRELATED)    # less the bias of few samples (Kendall 1954)
+            if self._filter is not None:
+                variance *= _slower(correlation)
         blind = np.isinf(scale) | (np.abs(V[:, ~good]).max(axis=1, initial=0.0) > 1e-6)
-        width = HALF_WIDTH * np.sqrt(np.maximum(np.diag(inverse), 0.0))
+        spread = self._spread(x, weighed, variance, count * floor) + self._arm_spread(weighed, variance)
+        width = HALF_WIDTH * np.sqrt(np.maximum(np.diag(inverse @ spread @ inverse), 0.0))
         return theta, np.where(blind, np.inf, width), information
+
+    def _spread(self, x: Array, correlation: Array, variance: Array, least: Array) -> Array:
+        """Covariance (10, 10) of the right side of the normal equations, with residuals of the joints (their rows times
+        x) that are correlated with each other, as far as their sums of squares are above `least` (nv,), that of
+        rounding.
+        """
+        p, (now, cross, before) = PARAMETERS, self._sums
+        rho, other = correlation[:, None, None, None], correlation[:, None]
+        products = now - other * cross - rho * cross.transpose(2, 3, 0, 1) + rho * other * before
+        residual = np.einsum("p,jpkq,q->jk", x, products, x)
+        size = np.sqrt(np.maximum(np.diag(residual), least))
+        weights = residual / np.outer(size, size)
+        np.fill_diagonal(weights, 1.0)
+        weights /= np.sqrt(np.outer(variance, variance))
+        return np.asarray(np.einsum("jk,jpkq->pq", weights, products[:, :p, :, :p]))
+
+    def _arm_spread(self, correlation: Array, variance: Array) -> Array:
+        """As `_spread`, of the errors of the arm's parameters."""
+        if self._errors is None:
+            return np.zeros((PARAMETERS, PARAMETERS))
+        lags = np.stack([np.ones_like(correlation), -correlation, -correlation, correlation**2]) / variance
+        B, covariance = np.einsum("aj,ajpr->pr", lags, self._arm_sums), self._errors.covariance
+        lost = ~np.isfinite(np.diag(covariance))
+        covariance = np.where(lost[:, None] | lost, 0.0, covariance) + np.diag(UNDETERMINED * lost)
+        return np.asarray(B @ covariance @ B.T)
 
     @property
     def parameters(self) -> Array:
@@ -328,6 +424,16 @@ class PayloadEstimator:
         rows = Rows(root[:, None, :], (root @ self._fit[0])[:, None], (PARAMETERS,), np.ones((PARAMETERS, 1), bool),
                     np.ones(1))
         return inertia_of(consistent_fit(rows, np.ones((PARAMETERS, 1)), unknown, WEIGHT))
+
+
+def _slower(correlation: Array) -> Array:
+    """Ratio (nv,) of the power at low frequencies to that of first order with this correlation from one sample to the
+    next, of a sum of white noise, of velocities, and noise of efforts behind the filter.
+    """
+    filtered = math.exp(-SPACING)
+    share = np.minimum(correlation / filtered, 1.0)
+    mixed = 1.0 + 2.0 * share * filtered / (1.0 - filtered)
+    return np.maximum(mixed * (1.0 - correlation) / (1.0 + correlation), 1.0)
 
 
 def _check(rows: Array) -> None:

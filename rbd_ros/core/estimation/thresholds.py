@@ -23,6 +23,7 @@ from ..model.scalars import positive
 from .momentum_observer import MomentumObserver
 
 WINDOW = 0.5          # s
+MEAN = 0.02           # s: over which much of the noise of velocities cancels, and a contact changes little
 SETTLING = 5.0        # time constants of the observer after a gap that are excluded
 FEWEST = 40           # windows
 EULER = 0.5772156649015329
@@ -32,13 +33,15 @@ EULER = 0.5772156649015329
 class ContactThresholds:
     """threshold (nv,), N m or N, for `touched_body` with `MomentumObserver.friction_uncertainty`; largest (nv,): of the
     residual in the recordings, less this uncertainty; covariance (nv, nv): of the residual, for `external_wrench`;
-    speed (nv,): largest recorded speed, rad/s or m/s, beyond which thresholds are not validated; seconds: duration of
-    the recordings; gain: of the observer, 1/s.
+    mean_covariance (nv, nv): of its means over 20 ms, for `contact_probabilities` of such means; speed (nv,): largest
+    recorded speed, rad/s or m/s, beyond which thresholds are not validated; seconds: duration of the recordings; gain:
+    of the observer, 1/s.
     """
 
     threshold: Array
     largest: Array
     covariance: Array
+    mean_covariance: Array
     speed: Array
     seconds: float
     gain: float
@@ -87,10 +90,16 @@ def contact_thresholds(model: RobotModel, recordings: Recording | Sequence[Recor
         scale = np.std(maxima) * np.sqrt(6.0) / np.pi
         level[j] = np.mean(maxima) - EULER * scale - scale * np.log(-np.log1p(-allowed))
         largest[j] = maxima.max()
-    residual = np.concatenate([stretch.residual for stretch in stretches])
-    return ContactThresholds(np.maximum(level, largest), largest, residual.T @ residual / len(residual),
+    return ContactThresholds(np.maximum(level, largest), largest,
+                             _second_moment([stretch.residual for stretch in stretches]),
+                             _second_moment([_means(stretch) for stretch in stretches]),
                              np.max([np.abs(stretch.v).max(axis=0) for stretch in stretches], axis=0),
                              float(sum(stretch.t[-1] - stretch.t[0] for stretch in stretches)), float(gain))
+
+
+def _second_moment(rows: Sequence[Array]) -> Array:
+    values = np.concatenate(rows)
+    return np.asarray(values.T @ values / len(values))
 
 
 class _Stretch(NamedTuple):
@@ -106,6 +115,13 @@ def _windows(stretch: _Stretch) -> list[_Stretch]:
     """The complete windows of a stretch."""
     window = np.floor((stretch.t - stretch.t[0]) / WINDOW).astype(int)
     return [_Stretch(*(x[window == k] for x in stretch)) for k in range(window[-1])]
+
+
+def _means(stretch: _Stretch) -> Array:
+    """Means (N, nv) of the residual over `MEAN`."""
+    count = max(round(MEAN / float(np.median(np.diff(stretch.t)))), 1)
+    sums = np.cumsum(np.concatenate([np.zeros((1, stretch.residual.shape[1])), stretch.residual]), axis=0)
+    return np.asarray(sums[count:] - sums[:-count]) / count
 
 
 def _residuals(model: RobotModel, recording: Recording, gain: float, friction: Friction | None) -> list[_Stretch]:

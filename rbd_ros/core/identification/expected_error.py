@@ -1,6 +1,7 @@
 """Residual of an identified model by speed, and the expected error of feed-forward on another motion."""
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,19 +68,44 @@ class ExpectedError:
         return np.hypot(self.residual, self.parameters)
 
 
-def parameter_deviation(model: RobotModel, names: tuple[str, ...], covariance: Array, smoothing: float, q: Array,
-                        v: Array, a: Array) -> Array:
-    """Standard deviation (N, nv) of efforts from the covariance of the named parameters; infinite for efforts that
-    depend on an undetermined parameter.
-    """
-    columns = {name: k for k, name in enumerate(parameter_names(model))}
-    chosen = [i for i, name in enumerate(names) if name in columns]    # others: motors, Stribeck's effect
-    slip = Friction(coulomb=1.0, smoothing=smoothing).effort(v)
-    X = full_regressor(model, q, v, a, slip)[..., [columns[names[i]] for i in chosen]]
-    part = covariance[np.ix_(chosen, chosen)]
-    lost = ~np.isfinite(np.diag(part))
-    part = np.where(lost[:, None] | lost, 0.0, part)
-    deviation = np.sqrt(np.maximum(np.einsum("njp,pq,njq->nj", X, part, X), 0.0))
-    scale = np.abs(X).max(axis=(0, 1), initial=0.0)
-    blind = (np.abs(X[..., lost]) > 1e-6 * np.maximum(scale[lost], 1e-300)).any(axis=-1)
-    return np.where(blind, np.inf, deviation)
+@dataclass(frozen=True, eq=False)
+class ParameterErrors:
+    """Errors of the named parameters of a model: their covariance (p, p), infinite on the diagonal if undetermined."""
+
+    model: RobotModel
+    names: tuple[str, ...]
+    covariance: Array
+    smoothing: float
+
+    @property
+    def of_joints(self) -> ParameterErrors:
+        """Those of parameters of the model and its friction: without motors and Stribeck's effect."""
+        return self._chosen(parameter_names(self.model))
+
+    @property
+    def of_model(self) -> ParameterErrors:
+        """As `of_joints`, without constant offsets."""
+        names, offsets = parameter_names(self.model), columns_of(self.model, "offset")
+        return self._chosen([*names[:offsets.start], *names[offsets.stop:]])
+
+    def _chosen(self, names: Collection[str]) -> ParameterErrors:
+        known = frozenset(names)
+        index = [i for i, name in enumerate(self.names) if name in known]
+        return ParameterErrors(self.model, tuple(self.names[i] for i in index), self.covariance[np.ix_(index, index)],
+                               self.smoothing)
+
+    def rows(self, q: Array, v: Array, a: Array) -> Array:
+        """Derivatives (N, nv, p) of efforts by the parameters, which are those `of_joints`."""
+        columns = {name: k for k, name in enumerate(parameter_names(self.model))}
+        slip = Friction(coulomb=1.0, smoothing=self.smoothing).effort(v)
+        return np.asarray(full_regressor(self.model, q, v, a, slip)[..., [columns[name] for name in self.names]])
+
+    def deviation(self, q: Array, v: Array, a: Array) -> Array:
+        """Standard deviation (N, nv) of efforts; infinite for efforts that depend on an undetermined parameter."""
+        X, part = self.rows(q, v, a), self.covariance
+        lost = ~np.isfinite(np.diag(part))
+        part = np.where(lost[:, None] | lost, 0.0, part)
+        deviation = np.sqrt(np.maximum(np.einsum("njp,pq,njq->nj", X, part, X), 0.0))
+        scale = np.abs(X).max(axis=(0, 1), initial=0.0)
+        blind = (np.abs(X[..., lost]) > 1e-6 * np.maximum(scale[lost], 1e-300)).any(axis=-1)
+        return np.where(blind, np.inf, deviation)

@@ -18,7 +18,7 @@ from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
 from .drive_friction import DriveFriction
-from .expected_error import ExpectedError, ResidualBySpeed, parameter_deviation
+from .expected_error import ExpectedError, ParameterErrors, ResidualBySpeed
 from .regressor_columns import columns_of, follower_rotors, inertia_of
 from .stribeck import StribeckTerms
 from .transmission import Transmission
@@ -145,6 +145,12 @@ class Identification:
         tau = self.friction.add(np.asarray(v, dtype=np.float64), tau) + self.offset
         return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)
 
+    @property
+    def parameter_errors(self) -> ParameterErrors:
+        """Errors of the independent base parameters, the others held."""
+        names = tuple(self.base.parameter_names[i] for i in self.base.independent)
+        return ParameterErrors(self.prior, names, self.covariance, self.smoothing)
+
     def expected_error(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> ExpectedError:
         """The expected error of this model's feed-forward efforts on a motion q, v, a (N, nv): from the residual of
         held-out motion at the same speeds, and from the uncertainty of the parameters.
@@ -154,9 +160,7 @@ class Identification:
         arrays = states(self.model, positions={"q": q}, rates={"v": v, "a": a}).arrays
         q, v, a = (np.atleast_2d(x) for x in arrays)
         speeds = self.validation.by_speed
-        names = tuple(self.base.parameter_names[i] for i in self.base.independent)
-        deviation = parameter_deviation(self.prior, names, self.covariance, self.smoothing, self._true_position(q),
-                                        v, a)
+        deviation = self.parameter_errors.of_joints.deviation(self._true_position(q), v, a)
         return ExpectedError(speeds.at(v), deviation, np.abs(v).max(axis=0) > speeds.fastest)
 
     def _true_position(self, q: Any) -> Any:
