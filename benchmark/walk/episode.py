@@ -284,6 +284,8 @@ class Episode:
 
     def _compare(self, fresh: Any, wanted: Command | Verdict) -> None:
         answer, modes = self._answer, (self._controller.safety.mode, fresh.safety.mode)
+        if modes == ("waiting", "waiting"):    # the springs of the hold remember where they slipped
+            return
         if not (answer and wanted) or modes[0] != modes[1] or not all(map(np.array_equal, *(
                 [np.zeros(0) if each is None else each for each in command[:3]] for command in (answer, wanted)))):
             self._judge.violations.append(f"t = {self._now:.4f} s: {modes[0]} {answer}, a fresh controller is "
