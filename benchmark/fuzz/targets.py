@@ -93,8 +93,12 @@ def make(name: str) -> Target:
     if name == "feedforward":
         laws = tuple(("feedforward", law) for law in ("none", "gravity", "full", "computed_torque", "lqr"))
         compensates = tuple(("robot_compensates", list(own)) for own in (["gravity"], ["coriolis", "friction"], [""]))
-        return _target(name, name, "iiwa", own={"gains.kp": [50.0], "gains.kd": [5.0], "feedforward": "full",
-                                                "robot_compensates": [""]}, valid=GAINS + laws + compensates)
+        reactions = tuple(("contact.reaction", reaction) for reaction in ("off", "report", "stop", "yield", "retract"))
+        felt = (("contact.threshold", [1e6]), ("contact.threshold", [0.5]), ("contact.release", 0.0))
+        return _target(name, name, "iiwa", own={
+            "gains.kp": [50.0], "gains.kd": [5.0], "feedforward": "full", "robot_compensates": [""],
+            "contact.reaction": "report", "contact.effort": "joint_states", "contact.threshold": [20.0],
+            "contact.release": 0.3}, valid=GAINS + laws + compensates + reactions + felt)
     if name == "flatness":
         return _target(name, name, "two_link", own={"gains.kp": [50.0], "gains.kd": [5.0], "robot_compensates": [""]},
                        valid=(*GAINS, ("robot_compensates", ["gravity", "friction"])))
