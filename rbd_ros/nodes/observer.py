@@ -12,8 +12,8 @@ Topics (relative names):
                       zero along directions that the pose does not show
   ~/external_wrench_with_covariance    rbd_interfaces/WrenchWithCovarianceStamped, out: the same, and how well it is
                       known, if parameter sigma is given
-  ~/contact           rbd_interfaces/Contact, out: when something begins to touch the robot, is felt at a link further
-                      out, and when the contact ends
+  ~/contact           rbd_interfaces/Contact, out: when something begins to touch the robot, is at another link, and
+                      when the contact ends
   ~/payload           rbd_interfaces/Payload, out, once a second with payload.estimate: the load on that link
   ~/adopt_payload     std_srvs/Trigger: take the present estimate of the load over into parameters payload.*
   /diagnostics        diagnostic_msgs/DiagnosticArray, out, once a second. Keys: estimates, gaps, repeated,

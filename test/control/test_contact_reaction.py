@@ -470,3 +470,23 @@ def test_contacts_begin_and_end_once():
     assert changes[-1].body == "link_5" and [change.begins for change in changes].count(True) == 1
     assert changes[-1].time_ns == 200 * ms
     assert detector.update(500 * ms, q, np.array([1e9, *np.zeros(6)]), np.zeros(7)) is None    # its threshold is 0
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_link_of_a_contact_is_the_likeliest_where_the_noise_is_known(known):
+    """A force through the axes of joints 5 to 7: the last joint that must feel it is the fourth."""
+    model = rbd.sample("iiwa")
+    q, ms, rng = np.linspace(0.2, 1.0, 7), 1_000_000, np.random.default_rng(4)
+    detector = ContactDetector(model, np.full(7, 0.5), 0.1, np.full(7, 0.03) if known else None)
+    detector.warm_up()
+    push = rbd.jacobian(model, q, "link_6").T @ np.array([0.0, 0.0, 0.0, 20.0, 0.0, 0.0])
+    changes = []
+    for contact in range(2):    # nothing of the first one is left in the second
+        begin = 1000 * contact
+        for k in range(600):
+            effort = push * (0 < k <= 300) + 0.03 * rng.standard_normal(7)
+            if change := detector.update((begin + k) * ms, q, effort, np.zeros(7)):
+                changes.append((begin + k, change.touching, change.begins, change.body))
+    wanted = [(1, True, True, "link_4"), *[(22, True, False, "link_6")] * known,
+              (400, False, False, "link_6" if known else "link_4")]
+    assert [(at % 1000, *rest) for at, *rest in changes] == wanted * 2

@@ -1,4 +1,4 @@
-"""Contacts as a topic: `~/contact`, rbd_interfaces/Contact, when one begins, is felt further out, or ends."""
+"""Contacts as a topic: `~/contact`, rbd_interfaces/Contact, when one begins, is at another link, or ends."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable

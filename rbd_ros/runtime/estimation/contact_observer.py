@@ -57,7 +57,8 @@ class ObserverSettings:
     release: float = parameter(0.3, "Time for which all external efforts must be below 0.7 of their thresholds until a "
                                "contact has ended, s.", lower=0.0, upper=60.0)
     sigma: Array = parameter((0.0,), "Standard deviation of external efforts without contact, N m or N (rbd thresholds "
-                             "finds it); 0: unknown, and for the wrench all joints are alike.", lower=0.0)
+                             "finds it); 0: unknown, and for the wrench all joints are alike. Where it is known, a "
+                             "contact is at the likeliest of all links, not at the last that must feel it.", lower=0.0)
     body: str = parameter("", "Link whose external wrench is published, in its frame; empty: the last one.",
                           read_only=True)
     estimate: str = parameter("", "Link whose load is estimated while the robot moves, on ~/payload; empty: none.",
@@ -140,7 +141,8 @@ class ContactObserver:
         self.body = settings.body or self.model.body_names[-1]
         law = settings.friction.law(self.model)
         self._observer = MomentumObserver(self.model, settings.gain, law)
-        earlier, self.detector = self.detector, ContactDetector(self.model, settings.threshold, settings.release)
+        earlier, self.detector = self.detector, ContactDetector(
+            self.model, settings.threshold, settings.release, settings.sigma if settings.knows_sigma else None)
         if earlier is not None:    # the end of its contact is still to be told
             self.detector.body, self.detector.since_ns = earlier.body, earlier.since_ns
         self.detector.restart(self._state.stamp_ns)
@@ -160,6 +162,7 @@ class ContactObserver:
         scratch._command = zero
         for stamp in (1, 1_000_001, 2_000_001):
             scratch.on_state(stamp, self.model.joint_names, self.model.neutral(), zero, zero)
+        scratch.detector.warm_up()
         scratch.estimated()
 
     def on_command(self, names: Sequence[str], effort: ArrayLike) -> Verdict:
