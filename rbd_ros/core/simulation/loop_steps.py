@@ -66,12 +66,11 @@ def whitened(A, F, n, Z):
     """Z (m·n) with Z Zᵀ = A X⁻¹ Aᵀ, by the `factor` F of X (n·n)."""
     for r in range(Z.shape[0] // n):
         for i in range(n):
-            x = A[n * r + i]
-            for k in range(i):
-                x -= F[n * i + k] * Z[n * r + k]
-            Z[n * r + i] = x
-        for i in range(n):
-            Z[n * r + i] /= np.sqrt(F[n * i + i])
+            Z[n * r + i] = A[n * r + i]
+        for k in range(n - 1, -1, -1):
+            for i in range(k):
+                Z[n * r + i] -= F[n * k + i] * Z[n * r + k]
+            Z[n * r + k] *= np.sqrt(F[n * k + k])
 
 
 @routine
@@ -286,13 +285,13 @@ def implicit_step(B, C, q, v, h, effort, wrench, damping, joints, end, lam, work
     moved(B, q, v, 0.5 * h, dv, middle)
     rows_at(B, C, middle, W, A, f)
     P, Z, F, e = np.empty((n, n)), np.zeros(m * n), given[1].copy().reshape(-1), np.empty(m)
-    factor(F, n)    # L D Lᵀ of the velocities of unit impulses: Z = A L √D
+    factor(F, n)    # Lᵀ D L of the velocities of unit impulses: Z = A Lᵀ √D
     for j in range(n):
-        root = np.sqrt(F[n * j + j])
+        root = np.sqrt(1.0 / F[n * j + j])
         for r in range(m):
             Z[n * r + j] = A[n * r + j]
-            for i in range(j + 1, n):
-                Z[n * r + j] += A[n * r + i] * F[n * i + j]
+            for i in range(j):
+                Z[n * r + j] += A[n * r + i] * F[n * j + i]
             Z[n * r + j] *= root
     share_out(A, given[1].reshape(-1), Z, n, P.reshape(-1))
     boxes, ends, loads = np.empty((BOX_ROWS, n)), np.empty((2, q.shape[0])), np.zeros((3, n))
