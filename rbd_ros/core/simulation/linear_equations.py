@@ -3,27 +3,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled.kernel import kernel, routine, sweep
-
-
-@routine
-def inverted(A):
-    """A⁻¹ (n, n); NaN where A is singular, because compiled code cannot raise."""
-    result = np.empty_like(A)
-    try:
-        result = np.linalg.inv(A)
-    except Exception:    # numba catches no narrower class
-        result[:] = np.nan
-    return result
+from ..compiled.kernel import kernel, routine
 
 
 @routine
 def solved_for(A, b):
-    """A⁻¹ b (n,), NaN where A is singular."""
+    """A⁻¹ b (n,), NaN where A is singular, because compiled code cannot raise."""
     result = np.empty_like(b)
     try:
         result = np.linalg.solve(A, b)
-    except Exception:    # likewise
+    except Exception:    # numba catches no narrower class
         result[:] = np.nan
     return result
 
@@ -38,7 +27,29 @@ def times(A, x, out):
         out[i] = y
 
 
-@sweep
+@kernel
+def add_times(scale, A, x, out):
+    """`out += scale A x`, A (n, n)."""
+    for i in range(x.shape[0]):
+        y = A[i, 0] * x[0]
+        for k in range(1, x.shape[0]):
+            y += A[i, k] * x[k]
+        out[i] += scale * y
+
+
+@routine
+def add_product(scale, A, X, out):
+    """`out += scale A X`, of (n, n)."""
+    n = A.shape[0]
+    for i in range(n):
+        for k in range(n):
+            x = scale * A[i, k]
+            if x != 0.0:
+                for j in range(n):
+                    out[i, j] += x * X[k, j]
+
+
+@routine
 def factor(A, n):
     """The lower half of A (n·n), positive definite, becomes L and D⁻¹ of A = Lᵀ D L; NaN where it is not definite. From
     the last row on, by which zeros of the mass matrix of a tree remain zeros (Featherstone 2005).
@@ -55,7 +66,7 @@ def factor(A, n):
         A[n * k + k] = inverse
 
 
-@sweep
+@routine
 def substitute(A, n, x):
     """x (n,) becomes A⁻¹ x, of the `factor` of A (n·n)."""
     for k in range(n - 1, -1, -1):
@@ -68,21 +79,21 @@ def substitute(A, n, x):
         x[k] = y
 
 
-@sweep
+@routine
 def solve_symmetric(A, n, x):
     """x (n,) becomes A⁻¹ x of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
     factor(A, n)
     substitute(A, n, x)
 
 
-@sweep
+@routine
 def inverse_of_symmetric(A, n, out):
     """out (n·n): A⁻¹ of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
     factor(A, n)
     inverse_of_factor(A, n, out)
 
 
-@sweep
+@routine
 def inverse_of_factor(A, n, out):
     """out (n·n): A⁻¹, of the `factor` of A (n·n). L A⁻¹ = D⁻¹ L⁻ᵀ, of which the lower half is D⁻¹: row by row."""
     for i in range(n):
