@@ -124,7 +124,7 @@ def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known):
             X[i, k] = inertia[0, i, k] + h * damping[i, k]
             if stiffness.shape[0] > 0:
                 X[i, k] += 0.25 * h * h * stiffness[i, k]
-    add_product(0.5 * h, share, damping, X)
+    add_product(0.5 * h, damping, share.T, X)
     assign_rows(slope, symmetric_inverse(X))
     assign_rows(X, slope)
     add_product(1.0, slope, share, X)

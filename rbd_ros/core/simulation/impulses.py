@@ -20,8 +20,8 @@ def impulses(W, low, high, v, p):
     """v (n,) in: velocity without the impulses; out: with them, p (n,), in: a guess, or 0. W (n·n): inverse inertia;
     low, high (n,): the boxes.
 
-    Projected Gauss–Seidel finds which coordinates rest; their impulses are then solved exactly, unless W is singular in
-    them, as with stops in closed loops.
+    Projected Gauss–Seidel, at first the guess, tells which coordinates rest; their impulses are then solved exactly,
+    unless W is singular in them, as with stops in closed loops.
     Returns the number of rounds, or −1 without convergence (the result is dissipative even so).
     """
     n = v.shape[0]
@@ -32,13 +32,15 @@ def impulses(W, low, high, v, p):
         free[i] = v[i]
         p[i] = min(max(p[i], low[i]), high[i]) if low[i] < high[i] else 0.0
         fastest = max(fastest, abs(v[i]))
+    sweeps = 2
     for i in range(n):
         if p[i] != 0.0:
+            sweeps = 0
             for k in range(n):
                 v[k] += W[n * i + k] * p[i]
     rest = 1e-13 * (1.0 + fastest)
     for turn in range(1, 51):
-        for _ in range(2 * turn):
+        for _ in range(sweeps):
             moving = False
             for i in range(n):
                 if low[i] < high[i]:
@@ -51,6 +53,7 @@ def impulses(W, low, high, v, p):
                             v[k] += W[n * i + k] * change
             if not moving:
                 break
+        sweeps += 2
         count = 0
         for i in range(n):
             if low[i] < p[i] < high[i]:
