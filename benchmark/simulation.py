@@ -41,6 +41,7 @@ def run(quick: bool = False) -> dict[str, Any]:
     table("Simulation: sample iiwa, 1 ms, µs per step", ["joints", "integrator", "ours", "MuJoCo", "ratio"], rows)
     found |= _contacts(9 if quick else 25)
     found |= _standing(9 if quick else 25)
+    found |= _five_bar(9 if quick else 25)
     return found | _many(arm, 500 if quick else 10_000)
 
 
@@ -103,6 +104,53 @@ def _standing(rounds: int) -> dict[str, float]:
         rows.append([name, f"{ours:.1f}", f"{PEERS[name]} {other:.1f}", f"{ours / other:.2f}"])
     table("Solo12 on four feet, 1 ms, µs per step", ["integrator", "ours", "MuJoCo", "ratio"], rows)
     return found
+
+
+def _five_bar(rounds: int) -> dict[str, float]:
+    """The sample five-bar, which falls for 0.2 s from rest; MuJoCo closes it by a weld."""
+    model = rbd.sample("five_bar")
+    constraints = rbd.sample_constraints("five_bar", model)
+    functions = {}
+    for name in PEERS:
+        functions[name] = _loop_steps(rbd.Simulator(model, step=STEP, integrator=name, constraints=constraints))
+        functions[f"MuJoCo {PEERS[name]}"] = _mujoco_five_bar(PEERS[name])
+    seconds = interleaved(functions, rounds)
+    found, rows = {}, []
+    for name in PEERS:
+        ours, other = (1e6 * seconds[each] / 200 for each in (name, f"MuJoCo {PEERS[name]}"))
+        found[f"five-bar, {name}"] = ours / other
+        rows.append([name, f"{ours:.1f}", f"{PEERS[name]} {other:.1f}", f"{ours / other:.2f}"])
+    table("Five-bar, a closed loop, 1 ms, µs per step", ["integrator", "ours", "MuJoCo", "ratio"], rows)
+    return found
+
+
+def _loop_steps(simulator: rbd.Simulator) -> Callable[[], object]:
+    q = simulator.q.copy()
+
+    def run() -> None:
+        simulator.reset(q)
+        simulator.step(n=200)
+
+    return run
+
+
+def _mujoco_five_bar(integrator: str) -> Callable[[], object]:
+    root = ElementTree.parse(rbd.sample_path("five_bar")).getroot()
+    ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler", fusestatic="false")
+    spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, encoding="unicode"))
+    spec.add_equality(type=mujoco.mjtEq.mjEQ_WELD, name1="right_lower", name2="tool", objtype=mujoco.mjtObj.mjOBJ_BODY,
+                      solref=[2.0 * STEP, 1.0])
+    spec.option.timestep = STEP
+    spec.option.integrator = {"Euler": mujoco.mjtIntegrator.mjINT_EULER, "RK4": mujoco.mjtIntegrator.mjINT_RK4}[
+        integrator]
+    peer = spec.compile()
+    data = mujoco.MjData(peer)
+
+    def run() -> None:
+        mujoco.mj_resetData(peer, data)
+        mujoco.mj_step(peer, data, 200)
+
+    return run
 
 
 def _on_four_feet(model: rbd.RobotModel) -> tuple[Any, Any]:

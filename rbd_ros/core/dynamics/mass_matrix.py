@@ -8,12 +8,12 @@ from ..compiled.entry import quick_entry
 from ..compiled.kernel import kernel
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, INERTIA, MASS, MOMENT, first_position, first_velocity, kind, layout, matrix, node, node_count, parent,
-    put, put_add, put_matrix, put_six, six, size_q, size_v, vector,
+    ARMATURE, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node, node_count,
+    parent, put, put_add, put_matrix, put_six, six, size_q, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
-from ..model.joint_kinds import column, dof, joint_pose
+from ..model.joint_kinds import column, dof, is_revolute, joint_pose
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from ..compiled.door import Call, door
@@ -85,8 +85,11 @@ def mass_matrix_recursion(B, q, k, W, H, offset):
                 oj = node(j)
                 jv = first_velocity(B, oj)
                 for d in range(dof(kind(B, oj))):
-                    ta, tl = column(B, oj, q, k + first_position(B, oj), d)
-                    x = dot(ta, N) + dot(tl, F)
+                    if is_revolute(kind(B, oj)):
+                        x = B[oj + RATIO] * N[2]
+                    else:
+                        ta, tl = column(B, oj, q, k + first_position(B, oj), d)
+                        x = dot(ta, N) + dot(tl, F)
                     H[offset + (iv + c) * nv + jv + d] += x
                     if j != i:
                         H[offset + (jv + d) * nv + iv + c] += x

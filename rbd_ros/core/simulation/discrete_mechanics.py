@@ -27,10 +27,12 @@ from ..dynamics.momentum import SIZE
 from ..dynamics.spring_kernels import add_spring_efforts, spring_stiffness
 from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
-from ..model.block import ZERO, node_count, put, size_v, vector
+from ..model.block import ZERO, all_finite, node_count, put, size_v, vector
 from .impulses import boxed
 from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
-from .linear_equations import factor, inverted, solve_symmetric, solved_for, substitute, symmetric_inverse, times
+from .linear_equations import (
+    add_product, add_times, factor, inverse_of_factor, solved_for, substitute, symmetric_inverse, times,
+)
 from .lagrangian import half_step, lagrangian, mean_momentum, turn_axes
 from .pd_law import command
 
@@ -70,53 +72,74 @@ def center(H):
 
 
 @routine
-def prepare(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
+def inertia_of(B, q, p, v, inertia):
+    """inertia (2, nv, nv): mass matrix at q and its inverse; v (nv,): velocity with momentum p (nv,)."""
+    n = p.shape[0]
+    H, F = inertia[0], np.empty(n * n)
+    mass_of(B, q, np.empty(MASS_SIZE * node_count(B)), H)
+    assign(F, H.reshape(-1))
+    factor(F, n)
+    assign(v, p)
+    substitute(F, n, v)
+    inverse_of_factor(F, n, inertia[1].reshape(-1))
+
+
+@routine
+def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known):
     """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
     the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
-    their factor `h D M̃⁻¹`; M at the middle.
+    their factor `h D M̃⁻¹`; with a frame M at the middle.
 
-    damping, stiffness: (nv, nv), or (0, 0) for none. frame: see `leave_center`; (0,): not relative to it. known: p and
-    frame are valid from the previous step.
+    damping, stiffness: (nv, nv), or (0, 0) for none. inertia: of `inertia_of` at q. frame: see `leave_center`; (0,):
+    not relative to it. known: p and frame are valid from the previous step.
     """
     n = size_v(B)
     W = np.empty(max(SIZE, MASS_SIZE) * node_count(B))
-    g = np.empty(n)
-    H = np.empty((n, n))
     assign(xi, v)
     if known:
         if frame.shape[0] > 0:
             R = quaternion_to_matrix(q[3], q[4], q[5], q[6])
             put(xi, 3, sub(vector(v, 3), rotate_back(R, vector(frame, 3))))
     else:
-        lagrangian(B, q, v, g[:0], W, p, g)
+        times(inertia[0], v, p)
         if frame.shape[0] > 0:
-            mass_of(B, q, W, H)
-            leave_center(q, H, p, xi, frame)
+            leave_center(q, inertia[0], p, xi, frame)
         turn_axes(B, p, q, False, p)
-    middle = np.empty(q.shape[0])
-    half_step(B, q, xi, 0.5 * h, True, middle)
-    mass_of(B, middle, W, H)
-    assign_rows(out[3], H)
+    if frame.shape[0] > 0:
+        middle = np.empty(q.shape[0])
+        half_step(B, q, xi, 0.5 * h, True, middle)
+        mass_of(B, middle, W, out[3])
+    slope, response, share = out[0], out[1], out[2]
+    assign_rows(response, inertia[1])
     if stiffness.shape[0] > 0:
-        H = H + 0.25 * h * h * stiffness
-    inverse = symmetric_inverse(H)
+        assign_rows(response, symmetric_inverse(inertia[0] + 0.25 * h * h * stiffness))
+    assign_rows(slope, response)
+    share[:] = 0.0
     if damping.shape[0] == 0:
-        assign_rows(out[0], inverse)
-        assign_rows(out[1], inverse)
-        out[2] = 0.0
         return
-    D = h * damping
-    assign_rows(out[2], D @ inverse)
-    assign_rows(out[0], inverted(H + D + 0.5 * (out[2] @ D)))
-    response = out[0] @ (np.eye(n) + out[2])
-    assign_rows(out[1], 0.5 * (response + response.T))
+    add_product(h, damping, response, share)
+    X = np.empty((n, n))
+    for i in range(n):
+        for k in range(n):
+            X[i, k] = inertia[0, i, k] + h * damping[i, k]
+            if stiffness.shape[0] > 0:
+                X[i, k] += 0.25 * h * h * stiffness[i, k]
+    add_product(0.5 * h, damping, share.T, X)
+    assign_rows(slope, symmetric_inverse(X))
+    assign_rows(X, slope)
+    add_product(1.0, slope, share, X)
+    for i in range(n):
+        for k in range(n):
+            response[i, k] = 0.5 * (X[i, k] + X[k, i])
 
 
 @entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
        "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
 def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     """`prepare`."""
-    prepare(B, q, v, h, damping, stiffness, p, xi, out, frame, known)
+    inertia = np.empty((2, v.shape[0], v.shape[0]))
+    inertia_of(B, q, v, xi, inertia)
+    prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known)
 
 
 @kernel
@@ -154,13 +177,15 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     n = size_v(B)
     W = np.empty(SIZE * node_count(B))
     middle = np.empty(q.shape[0])
-    g, momentum, start, end, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    rest, new, old = np.empty(n), np.empty(n), np.empty((2, n))
+    rows = np.empty((9, n))
+    g, momentum, start, end, mean, rest, new, old = (
+        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7:])
     response = np.ascontiguousarray(given[1]).reshape(-1)
     half = 0.5 * h
     last = np.inf
     close = CLOSE if free.shape[0] == 0 else CLOSE_IF_CLOSED
     solved = False
+    out[2] = 0.0
     for _ in range(ITERATIONS):
         half_step(B, q, xi, half, True, middle)
         lagrangian(B, middle, xi, wrench, W, momentum, g)
@@ -168,9 +193,10 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
         for i in range(n):
             g[i] += effort[i]
         if damping.shape[0] > 0:
-            g -= damping @ xi
+            add_times(-1.0, damping, xi, g)
         if stiffness.shape[0] > 0:
-            g -= stiffness @ (half * xi - offset)
+            add_times(-half, stiffness, xi, g)
+            add_times(1.0, stiffness, offset, g)
         if frame.shape[0] > 0:    # the centre of mass falls, and takes its share of other forces
             m = given[3, 3, 3]
             a = (g[3] / m, g[4] / m, g[5] / m)
@@ -186,26 +212,28 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
         for i in range(n):
             rest[i] = mean[i] - momentum[i]
         if damping.shape[0] > 0:
-            ahead = end - momentum
+            for i in range(n):
+                momentum[i] = end[i] - momentum[i]
             if stiffness.shape[0] > 0:
-                ahead += half * half * (stiffness @ xi)
-            rest += 0.5 * (given[2] @ ahead)
+                add_times(half * half, stiffness, xi, momentum)
+            add_times(0.5, given[2], momentum, rest)
         times(given[0], rest, new)
+        size = 0.0    # before impulses: of what they bring to rest, rounding remains
         for i in range(n):
             new[i] += xi[i]
-        size = np.max(np.abs(new))    # before impulses: of what they bring to rest, rounding remains
-        if boxes.shape[0] == 0 and free.shape[0] == 0:
-            accelerate(xi, new, old, last < np.inf)
+            size = max(size, abs(new[i]))
         if free.shape[0] > 0:
-            assign(new, free @ new)
-        out[2] = 0.0
+            times(free, new, mean)
+            assign(new, mean)
+        if boxes.shape[0] == 0:
+            accelerate(xi, new, old, last < np.inf)
         if boxes.shape[0] > 0:
             boxed(response, boxes, new, out[2])
         change = 0.0
         for i in range(n):
             change = max(change, abs(new[i] - xi[i]))
             xi[i] = new[i]
-        if not (change < np.inf and size < np.inf):
+        if not (change < np.inf and all_finite(new)):
             return False
         if change <= 1e-15 * size or (change <= close * size and change >= 0.5 * last) or (
                 last < np.inf and change * change <= 1e-16 * size * last):    # so small would be the next one
@@ -219,9 +247,10 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     for i in range(n):
         start[i] = h * g[i] + out[2, i]
     if free.shape[0] > 0:    # impulses of constraints, in both halves of the step
-        reaction = solved_for(np.eye(n) + given[2], -rest) - out[2]
-        assign(out[3], reaction)
-        start += 2.0 * reaction
+        assign(out[3], solved_for(np.eye(n) + given[2], -rest) if damping.shape[0] > 0 else -rest)
+        for i in range(n):
+            out[3, i] -= out[2, i]
+            start[i] += 2.0 * out[3, i]
     turn_axes(B, start, middle, False, end)
     for i in range(n):
         out[1, i] = p[i] + end[i]
@@ -236,18 +265,16 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
 
 
 @routine
-def finish(B, q, p, h, boxes, H, v, frame):
+def finish(B, q, p, h, boxes, inertia, v, frame):
     """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes (as in
-    `solve`), which are added to p; H takes the mass matrix there. A floating robot
-    (frame) goes on along the path of its centre of mass.
+    `solve`), which are added to p; inertia: that of `inertia_of` there. A floating robot (frame) goes on along the path
+    of its centre of mass.
     """
-    W = np.empty(MASS_SIZE * node_count(B))
-    mass_of(B, q, W, H)
     turn_axes(B, p, q, True, v)
-    solve_symmetric(H.copy().reshape(-1), v.shape[0], v)
+    inertia_of(B, q, v, v, inertia)
     if boxes.shape[0] > 0:
-        impulse = np.empty(p.shape[0])
-        boxed(symmetric_inverse(H).reshape(-1), boxes, v, impulse)
+        impulse = np.zeros(p.shape[0])
+        boxed(inertia[1].reshape(-1), boxes, v, impulse)
         turn_axes(B, impulse, q, False, impulse)
         for i in range(p.shape[0]):
             p[i] += impulse[i]
@@ -257,21 +284,20 @@ def finish(B, q, p, h, boxes, H, v, frame):
         moved = add(vector(frame, 0), scale(h, add(vector(frame, 3), scale(0.5 * h, a))))
         put(frame, 0, moved)
         put(frame, 3, add(vector(frame, 3), scale(h, a)))
-        put(q, 0, sub(moved, rotate(R, center(H))))
+        put(q, 0, sub(moved, rotate(R, center(inertia[0]))))
         put(v, 3, add(vector(v, 3), rotate_back(R, vector(frame, 3))))
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
-       "float64[::1])")
-def finish_entry(B, q, p, h, boxes, H, v, frame):
+@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[::1], float64[::1])")
+def finish_entry(B, q, p, h, boxes, v, frame):
     """`finish`."""
-    finish(B, q, p, h, boxes, H, v, frame)
+    finish(B, q, p, h, boxes, np.empty((2, p.shape[0], p.shape[0])), v, frame)
 
 
 @routine
-def linearise(B, springs, q, v, h, H, offset, K, D):
+def linearise(springs, q, v, h, H, offset, K, D):
     """Of springs at this `offset` of half a step of h (s) from q, to which velocities v lead: stiffness K (n, n), and
-    added to D (n, n) the damping of stiff ones, `½ h K h²(4 M + h² K)⁻¹ K` (`variational`). H (n, n): space.
+    added to D (n, n) the damping of stiff ones, `½ h K h²(4 M + h² K)⁻¹ K` (`variational`). H (n, n): M at q.
     """
     n = v.shape[0]
     A, x, middle = np.empty(n * n), np.empty(n), q.copy()
@@ -279,7 +305,6 @@ def linearise(B, springs, q, v, h, H, offset, K, D):
         offset[i] = 0.5 * h * v[i]
         middle[i] += offset[i]
     spring_stiffness(springs, middle, K)
-    mass_of(B, q, np.empty(MASS_SIZE * node_count(B)), H)
     for i in range(n):
         for k in range(n):
             A[n * i + k] = 4.0 * H[i, k] + h * h * K[i, k]
@@ -326,24 +351,27 @@ def relax(springs, q, xi, h, effort, K, load, offset):
 
 
 @routine
-def variational_step(B, q, v, p, frame, known, effort, wrench, springs, damping, gravity, joints, h, space):
+def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space):
     """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
-    not finite. Arguments as of `variational_steps`; space: arrays (4, n, n), (n, n), (STEP_ROWS, n), (2, nq), (2, 9),
-    twice (n, n), or without springs (0, 0) and the shape of damping.
+    not finite. Arguments as of `variational_steps`; goes_on: from the end of the last step in this space: arrays
+    (4, n, n), (2, n, n), of `inertia_of` q in return, (STEP_ROWS, n), (2, nq), (2, 9), twice (n, n), or without springs
+    (0, 0) and the shape of damping.
     """
-    given, H, rows, ends, frames, K, D = space
-    none = H[:0, :0]
+    given, inertia, rows, ends, frames, K, D = space
+    none = D[:0, :0]
     out, loads, boxes, v1, guess, start = rows[:4], rows[4:7], rows[10:], rows[7], rows[8], rows[9]
     centre, end = frames[0][:frame.shape[0]], frames[1][:frame.shape[0]]
     D[:] = 0.0
     assign_rows(D, damping)
     assign(loads[1], effort)
+    if not goes_on:
+        inertia_of(B, q, v, v1, inertia)
     if springs.shape[0] > 0:
-        linearise(B, springs, q, v, h, H, loads[2], K, D)
+        linearise(springs, q, v, h, inertia[0], loads[2], K, D)
         loaded(springs, q, loads[2], effort, loads[1])
     assign(start, p)
     assign(centre, frame)
-    prepare(B, q, v, h, D, K, start, guess, given, centre, known)
+    prepare(B, q, v, h, D, K, inertia, start, guess, given, centre, known)
     bounded = friction_boxes(joints, v, effort, 0.5 * h, boxes)
     assign(ends[0], q)
     assign(loads[0], start)
@@ -362,7 +390,7 @@ def variational_step(B, q, v, p, frame, known, effort, wrench, springs, damping,
         if end.shape[0] > 0:
             for i in range(3):
                 end[6 + i] += gravity[i]
-        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], H, v1, end)
+        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], inertia, v1, end)
         if limit_boxes(joints, ends[1], v1, boxes) == 0:
             break
         bounded = True
@@ -387,13 +415,13 @@ def variational(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, 
     wrench, springs, damping = loads
     n = size_v(B)
     size = n if springs.shape[0] > 0 else 0
-    space = (np.empty((4, n, n)), np.empty((n, n)), np.zeros((STEP_ROWS, n)), np.empty((2, q.shape[0])),
+    space = (np.empty((4, n, n)), np.empty((2, n, n)), np.zeros((STEP_ROWS, n)), np.empty((2, q.shape[0])),
              np.empty((2, 9)), np.empty((size, size)), np.empty((n, n) if size > 0 else damping.shape))
     effort = np.empty(n)
     for s in range(first, last):
         command(B, q, v, efforts, law, s, effort)
-        if not variational_step(B, q, v, p, frame, known or s > first, effort, wrench, springs, damping, gravity,
-                                joints, h, space):
+        if not variational_step(B, q, v, p, frame, known or s > first, s > first, effort, wrench, springs, damping,
+                                gravity, joints, h, space):
             return s
     return last
 

@@ -17,10 +17,11 @@ from .linear_equations import solve_symmetric
 
 @routine
 def impulses(W, low, high, v, p):
-    """v (n,) in: velocity without the impulses; out: with them, p. W (n·n): inverse inertia; low, high (n,): the boxes.
+    """v (n,) in: velocity without the impulses; out: with them, p (n,), in: a guess, or 0. W (n·n): inverse inertia;
+    low, high (n,): the boxes.
 
-    Projected Gauss–Seidel finds which coordinates rest; their impulses are then solved exactly, unless W is singular in
-    them, as with stops in closed loops.
+    Projected Gauss–Seidel, at first the guess, tells which coordinates rest; their impulses are then solved exactly,
+    unless W is singular in them, as with stops in closed loops.
     Returns the number of rounds, or −1 without convergence (the result is dissipative even so).
     """
     n = v.shape[0]
@@ -29,11 +30,17 @@ def impulses(W, low, high, v, p):
     fastest = 0.0
     for i in range(n):
         free[i] = v[i]
-        p[i] = 0.0
+        p[i] = min(max(p[i], low[i]), high[i]) if low[i] < high[i] else 0.0
         fastest = max(fastest, abs(v[i]))
+    sweeps = 2
+    for i in range(n):
+        if p[i] != 0.0:
+            sweeps = 0
+            for k in range(n):
+                v[k] += W[n * i + k] * p[i]
     rest = 1e-13 * (1.0 + fastest)
     for turn in range(1, 51):
-        for _ in range(10):
+        for _ in range(sweeps):
             moving = False
             for i in range(n):
                 if low[i] < high[i]:
@@ -46,6 +53,7 @@ def impulses(W, low, high, v, p):
                             v[k] += W[n * i + k] * change
             if not moving:
                 break
+        sweeps += 2
         count = 0
         for i in range(n):
             if low[i] < p[i] < high[i]:
@@ -98,10 +106,10 @@ def boxed(W, boxes, v, p):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1])")
 def impulses_entry(W, low, high, v):
     """`impulses` without returning p."""
-    return impulses(W, low, high, v, np.empty(v.shape[0]))
+    return impulses(W, low, high, v, np.zeros(v.shape[0]))
 
 
 @entry("void(float64[::1], float64[:, ::1], float64[::1])")
 def boxed_entry(W, boxes, v):
     """`boxed` without returning p."""
-    boxed(W, boxes, v, np.empty(v.shape[0]))
+    boxed(W, boxes, v, np.zeros(v.shape[0]))

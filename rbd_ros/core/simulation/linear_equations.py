@@ -7,23 +7,12 @@ from ..compiled.kernel import kernel, routine
 
 
 @routine
-def inverted(A):
-    """A⁻¹ (n, n); NaN where A is singular, because compiled code cannot raise."""
-    result = np.empty_like(A)
-    try:
-        result = np.linalg.inv(A)
-    except Exception:    # numba catches no narrower class
-        result[:] = np.nan
-    return result
-
-
-@routine
 def solved_for(A, b):
-    """A⁻¹ b (n,), NaN where A is singular."""
+    """A⁻¹ b (n,), NaN where A is singular, because compiled code cannot raise."""
     result = np.empty_like(b)
     try:
         result = np.linalg.solve(A, b)
-    except Exception:    # likewise
+    except Exception:    # numba catches no narrower class
         result[:] = np.nan
     return result
 
@@ -39,28 +28,55 @@ def times(A, x, out):
 
 
 @kernel
-def first_entry(A, n, i):
-    """First column of row i of A (n·n) with an entry: before it rows of a factor have none, either."""
-    j = 0
-    while j < i and A[n * i + j] == 0.0:
-        j += 1
-    return j
+def add_times(scale, A, x, out):
+    """`out += scale A x`, A (n, n)."""
+    for i in range(x.shape[0]):
+        y = A[i, 0] * x[0]
+        for k in range(1, x.shape[0]):
+            y += A[i, k] * x[k]
+        out[i] += scale * y
+
+
+@routine
+def add_product(scale, A, X, out):
+    """`out += scale A X`, of (n, n)."""
+    n = A.shape[0]
+    for i in range(n):
+        for k in range(n):
+            x = scale * A[i, k]
+            if x != 0.0:
+                for j in range(n):
+                    out[i, j] += x * X[k, j]
 
 
 @routine
 def factor(A, n):
-    """The lower half of A (n·n), positive definite, becomes L and D of A = L D Lᵀ; NaN where it is not definite."""
-    for i in range(n):
-        first = first_entry(A, n, i)
-        for j in range(first, i):    # L D so far
-            for k in range(first, j):
-                A[n * i + j] -= A[n * i + k] * A[n * j + k]
-        for j in range(first, i):
-            x = A[n * i + j] / A[n * j + j]
-            A[n * i + i] -= x * A[n * i + j]
-            A[n * i + j] = x
-        if not A[n * i + i] > 0.0:
-            A[n * i + i] = np.nan
+    """The lower half of A (n·n), positive definite, becomes L and D⁻¹ of A = Lᵀ D L; NaN where it is not definite. From
+    the last row on, by which zeros of the mass matrix of a tree remain zeros (Featherstone 2005).
+    """
+    for k in range(n - 1, -1, -1):
+        inverse = 1.0 / A[n * k + k] if A[n * k + k] > 0.0 else np.nan
+        for i in range(k):
+            x = A[n * k + i] * inverse
+            if x != 0.0:
+                for j in range(i + 1):
+                    A[n * i + j] -= x * A[n * k + j]
+        for i in range(k):
+            A[n * k + i] *= inverse
+        A[n * k + k] = inverse
+
+
+@routine
+def substitute(A, n, x):
+    """x (n,) becomes A⁻¹ x, of the `factor` of A (n·n)."""
+    for k in range(n - 1, -1, -1):
+        for i in range(k):
+            x[i] -= A[n * k + i] * x[k]
+    for k in range(n):
+        y = x[k] * A[n * k + k]
+        for i in range(k):
+            y -= A[n * k + i] * x[i]
+        x[k] = y
 
 
 @routine
@@ -71,43 +87,28 @@ def solve_symmetric(A, n, x):
 
 
 @routine
-def substitute(A, n, x):
-    """x (n,) becomes A⁻¹ x, of the `factor` of A (n·n)."""
-    for i in range(n):
-        for k in range(first_entry(A, n, i), i):
-            x[i] -= A[n * i + k] * x[k]
-    for i in range(n - 1, -1, -1):
-        x[i] /= A[n * i + i]
-    for i in range(n - 1, -1, -1):
-        for k in range(first_entry(A, n, i), i):
-            x[k] -= A[n * i + k] * x[i]
-
-
-@routine
 def inverse_of_symmetric(A, n, out):
     """out (n·n): A⁻¹ of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
     factor(A, n)
-    for i in range(n):    # L⁻¹ into the lower half of out
-        first = first_entry(A, n, i)
-        for j in range(i):
-            x = -A[n * i + j]
-            for k in range(max(j + 1, first), i):
-                x -= A[n * i + k] * out[n * k + j]
-            out[n * i + j] = x
-        for j in range(i + 1):
-            out[n * j + i] = 0.0
-    for k in range(n):    # L⁻ᵀ D⁻¹ L⁻¹ into the upper half, row by row of L⁻¹, whose diagonal is 1
-        first = first_entry(out, n, k)
-        for i in range(first, k):
-            x = out[n * k + i] / A[n * k + k]
-            for j in range(first, i + 1):
-                out[n * j + i] += x * out[n * k + j]
-        for j in range(first, k):
-            out[n * j + k] += out[n * k + j] / A[n * k + k]
-        out[n * k + k] += 1.0 / A[n * k + k]
+    inverse_of_factor(A, n, out)
+
+
+@routine
+def inverse_of_factor(A, n, out):
+    """out (n·n): A⁻¹, of the `factor` of A (n·n). L A⁻¹ = D⁻¹ L⁻ᵀ, of which the lower half is D⁻¹: row by row."""
     for i in range(n):
         for j in range(i):
-            out[n * i + j] = out[n * j + i]
+            out[n * i + j] = 0.0
+        for k in range(i):
+            x = A[n * i + k]
+            if x != 0.0:
+                for j in range(i):
+                    out[n * i + j] -= x * out[n * k + j]
+        y = A[n * i + i]
+        for k in range(i):
+            y -= A[n * i + k] * out[n * i + k]
+            out[n * k + i] = out[n * i + k]
+        out[n * i + i] = y
 
 
 @routine

@@ -10,7 +10,7 @@ import numpy as np
 from ..compiled.assign import assign
 from ..compiled.entry import entry
 from ..compiled.kernel import routine
-from ..dynamics.constrained.minimum_norm import minimum_norm
+from ..dynamics.constrained.minimum_norm import row_space, within
 from ..dynamics.constrained.projection import ACCEPTED, HALVINGS, ITERATIONS, LONGEST, TOLERANCE
 from ..dynamics.constrained.recursion import EXCESS, INFO, OPTIONS, constrained_states
 from ..dynamics.constrained.recursion import _size as work_size
@@ -21,7 +21,7 @@ from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..model.block import integer, node_count, size_v
 from ..model.constraint_block import ROWS
 from .constrained_motion import SHARE
-from .discrete_mechanics import finish, prepare, solve
+from .discrete_mechanics import finish, inertia_of, prepare, solve
 from .impulses import boxed
 from .joint_data import BOX_ROWS, DAMPING, HELD, LIMIT, POSITION, effort_at, finite, friction_boxes, limit_boxes
 from .linear_equations import factor, inverse_of_symmetric, substitute
@@ -45,10 +45,11 @@ def rows_at(B, C, q, W, A, f):
 def least_norm(Z, n, c, lam):
     """lam (m,) = (Z Zᵀ)⁺ c, Z (m·n)."""
     m = c.shape[0]
-    minus = np.empty(m)
+    factors, y = np.empty((2, m * m)), np.empty(2 * m)
+    rank, _, _ = row_space(Z.copy(), n, m, factors[0], factors[1], y)
+    within(factors[0], factors[1], m, rank, 0.0, c, 0, y, y, lam, 0)
     for r in range(m):
-        minus[r] = -c[r]
-    minimum_norm(Z.copy(), n, m, minus, 0, 0.0, np.empty(m * m), np.empty(m * m), np.empty(2 * m), lam, 0)
+        lam[r] = -lam[r]
 
 
 @routine
@@ -66,12 +67,11 @@ def whitened(A, F, n, Z):
     """Z (m·n) with Z Zᵀ = A X⁻¹ Aᵀ, by the `factor` F of X (n·n)."""
     for r in range(Z.shape[0] // n):
         for i in range(n):
-            x = A[n * r + i]
-            for k in range(i):
-                x -= F[n * i + k] * Z[n * r + k]
-            Z[n * r + i] = x
-        for i in range(n):
-            Z[n * r + i] /= np.sqrt(F[n * i + i])
+            Z[n * r + i] = A[n * r + i]
+        for k in range(n - 1, -1, -1):
+            for i in range(k):
+                Z[n * r + i] -= F[n * k + i] * Z[n * r + k]
+            Z[n * r + k] *= np.sqrt(F[n * k + k])
 
 
 @routine
@@ -92,8 +92,8 @@ def back(B, C, holonomic, q, v, heavy, W, A, f):
     n, m = v.shape[0], f.shape[0]
     rows_at(B, C, q, W, A, f)
     size, worst, count = np.sqrt(f @ f), np.max(np.abs(f)), 0
-    H, e, lam, new_f, new_A = np.empty(m * n), np.empty(m), np.empty(m), np.empty(m), np.empty(m * n)
-    step, new_q, dv = np.empty(n), q.copy(), np.empty(n)
+    matrices, rows, moves, new_q = np.empty((2, m * n)), np.empty((3, m)), np.empty((2, n)), q.copy()
+    H, new_A, e, lam, new_f, step, dv = matrices[0], matrices[1], rows[0], rows[1], rows[2], moves[0], moves[1]
     for r in range(m):
         count += int(holonomic[r])
     for _ in range(ITERATIONS):
@@ -153,7 +153,9 @@ def share_out(A, W, Z, n, P):
     for none. Z: of `whitened`.
     """
     m = Z.shape[0] // n
-    AW, c, lam, columns = np.zeros(m * n), np.empty(m), np.empty(m), np.zeros(2 * n * m)
+    AW, c, columns = np.zeros(m * n), np.empty(m), np.zeros(2 * n * m)
+    T, S, y = np.empty(m * m), np.empty(m * m), np.empty(2 * m)
+    rank, _, _ = row_space(Z.copy(), n, m, T, S, y)
     for r in range(m):
         for k in range(n):
             for j in range(n):
@@ -162,10 +164,8 @@ def share_out(A, W, Z, n, P):
         X = AW if part == 0 else A
         for j in range(n):
             for r in range(m):
-                c[r] = X[n * r + j]
-            least_norm(Z, n, c, lam)
-            for r in range(m):
-                columns[(part * n + j) * m + r] = lam[r]
+                c[r] = -X[n * r + j]
+            within(T, S, m, rank, 0.0, c, 0, y, c, columns, (part * n + j) * m)
     for i in range(n):
         for j in range(P.shape[0] // n):
             P[n * i + j] = 1.0 if i == j else 0.0
@@ -230,7 +230,7 @@ def explicit_step(method, B, C, q, v, h, efforts, wrench, joints, end, lam, work
         if not bounded:
             return True
     M, inverse, free, q_free, v_free = np.empty(n * n), np.empty(n * n), v1.copy(), q1.copy(), v1.copy()
-    free_change = np.empty(n)
+    free_change, p = np.empty(n), np.zeros(n)
     mass_matrix_recursion(B, q, 0, np.empty(MASS_SIZE * node_count(B)), M, 0)
     if implicit:
         for i in range(n):
@@ -255,7 +255,7 @@ def explicit_step(method, B, C, q, v, h, efforts, wrench, joints, end, lam, work
     while True:    # repeat with added boxes until no further limit is exceeded
         assign(v1, free)
         if bounded:
-            boxed(inverse, boxes, v1, dv)
+            boxed(inverse, boxes, v1, p)
         stopped = False
         for i in range(n):
             stopped |= boxes[LIMIT, i] == HELD
@@ -281,22 +281,24 @@ def implicit_step(B, C, q, v, h, effort, wrench, damping, joints, end, lam, work
     W, A, f = work[0], work[2], work[3]
     n, m = v.shape[0], f.shape[0]
     none, frame, p, guess, given = np.empty((0, 0)), np.empty(0), np.empty(n), np.empty(n), np.empty((4, n, n))
-    prepare(B, q, v, h, damping, none, p, guess, given, frame, False)
+    inertia = np.empty((2, n, n))
+    inertia_of(B, q, v, guess, inertia)
+    prepare(B, q, v, h, damping, none, inertia, p, guess, given, frame, False)
     middle, dv = q.copy(), np.empty(n)
     moved(B, q, v, 0.5 * h, dv, middle)
     rows_at(B, C, middle, W, A, f)
     P, Z, F, e = np.empty((n, n)), np.zeros(m * n), given[1].copy().reshape(-1), np.empty(m)
-    factor(F, n)    # L D Lᵀ of the velocities of unit impulses: Z = A L √D
+    factor(F, n)    # Lᵀ D L of the velocities of unit impulses: Z = A Lᵀ √D
     for j in range(n):
-        root = np.sqrt(F[n * j + j])
+        root = np.sqrt(1.0 / F[n * j + j])
         for r in range(m):
             Z[n * r + j] = A[n * r + j]
-            for i in range(j + 1, n):
-                Z[n * r + j] += A[n * r + i] * F[n * i + j]
+            for i in range(j):
+                Z[n * r + j] += A[n * r + i] * F[n * j + i]
             Z[n * r + j] *= root
     share_out(A, given[1].reshape(-1), Z, n, P.reshape(-1))
     boxes, ends, loads = np.empty((BOX_ROWS, n)), np.empty((2, q.shape[0])), np.zeros((3, n))
-    out, H = np.empty((4, n)), np.empty((n, n))
+    out = np.empty((4, n))
     bounded = friction_boxes(joints, v, effort, 0.5 * h, boxes)
     assign(ends[0], q)
     assign(loads[0], p)
@@ -309,7 +311,7 @@ def implicit_step(B, C, q, v, h, effort, wrench, damping, joints, end, lam, work
         if limit_boxes(joints, ends[1], out[0], boxes) != 0:
             bounded = True
             continue
-        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], H, v1, frame)
+        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], inertia, v1, frame)
         if limit_boxes(joints, ends[1], v1, boxes) == 0:
             break
         bounded = True

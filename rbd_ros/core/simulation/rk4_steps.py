@@ -168,7 +168,7 @@ def pushed(B, q, v, low, high):
     M, W = np.empty(n * n), np.empty(n * n)
     mass_matrix_recursion(B, q, 0, np.empty(MASS_SIZE * node_count(B)), M, 0)
     inverse_of_symmetric(M, n, W)
-    impulses(W, low, high, v, np.empty(n))
+    impulses(W, low, high, v, np.zeros(n))
 
 
 @routine

@@ -79,6 +79,7 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
             implicit(springs, resistance, q, v, h, K, M, inverse, free, a)
         for i in range(n):
             free[i] = v[i] + h * a[i]
+            p[i] = 0.0
         while True:    # repeat with added boxes until no further limit is exceeded
             assign(v1, free)
             if bounded:

@@ -113,7 +113,7 @@ class Variational:
             A = constrained.jacobian(q, v, h)
             free, given[1] = constrained.projector(A, given[1])
         boxes = Boxes(self.joints, v, effort, 0.5 * h)
-        ends, out, v1, H = np.stack([q, q]), np.empty((4, n)), np.empty(n), np.empty((n, n))
+        ends, out, v1 = np.stack([q, q]), np.empty((4, n)), np.empty(n)
         q1, xi = ends[1], out[0]
         loads = np.empty((3, n))
         loads[0] = p
@@ -139,7 +139,7 @@ class Variational:
             p1, end = out[1], frame.copy()
             if end.size:
                 end[6:] += self.gravity
-            finish_entry(block, q1, p1, h, rows, H, v1, end)
+            finish_entry(block, q1, p1, h, rows, v1, end)
             if not boxes.add(q1, v1):
                 break
         if not math.isfinite(q1 @ q1 + v1 @ v1):

@@ -36,6 +36,14 @@ def minimum_norm(Z, n, m, c, offset, damping, T, P, y, out, start):
     Z: m columns of n numbers in turn, overwritten. T, P: m·m workspace, y: 2 m. damping: 0, or μ relative to
     the largest pivot, for `(ZᵀZ + μ² max) λ = −c` (Levenberg–Marquardt: bounded λ near a loss of rank).
     """
+    rank, first, last = row_space(Z, n, m, T, P, y)
+    within(T, P, m, rank, damping * damping * first * first, c, offset, y, Z, out, start)    # Z as workspace
+    return rank, first / last if rank > 0 else 1.0
+
+
+@sweep
+def row_space(Z, n, m, T, P, y):
+    """P and, in T, L (each m·m) of Z, which is overwritten; y: 2 m. Returns the rank, largest and smallest pivot."""
     rank = 0
     first = 0.0
     last = 1.0
@@ -86,13 +94,19 @@ def minimum_norm(Z, n, m, c, offset, damping, T, P, y, out, start):
         T[r * m + r] = norm
         for k in range(m):
             P[r * m + k] /= norm
+    return rank, first, last
+
+
+@sweep
+def within(T, P, m, rank, mu, c, offset, y, G, out, start):
+    """out[start:] (m): `minimum_norm` of the `row_space` T, P with mu = (μ max)²; y: m, G: rank² workspace for mu."""
     for r in range(rank):
         s = 0.0
         for k in range(m):
             s -= P[r * m + k] * c[offset + k]
         y[r] = s
-    if damping > 0.0:
-        damped(T, m, rank, damping * damping * first * first, y, Z)    # Z as workspace
+    if mu > 0.0:
+        damped(T, m, rank, mu, y, G)
     else:
         for r in range(rank - 1, -1, -1):       # Lᵀ w = −P c
             for i in range(r + 1, rank):
@@ -107,7 +121,6 @@ def minimum_norm(Z, n, m, c, offset, damping, T, P, y, out, start):
         for r in range(rank):
             s += P[r * m + k] * y[r]
         out[start + k] = s
-    return rank, first / last if rank > 0 else 1.0
 
 
 @sweep

@@ -210,7 +210,8 @@ def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, 
     q, v, p, frame = begin
     q1, v1, p1, frame1 = end
     R1, margin1 = end_rows
-    space, W, R0, margin0, q0, v0, rest, M, inverse, mass_work, closed = work
+    space, W, R0, margin0, q0, v0, rest = work[:7]
+    closed = work[10]
     cols, count = contacts[3:]
     n, nv, width = near.shape[0], v.shape[0], R1.shape[1] - 2
     touches = False
@@ -220,8 +221,8 @@ def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, 
     assign(v0, v)
     assign(p1, p)
     assign(frame1, frame)
-    if not variational_step(F, q0, v0, p1, frame1, known and not touches, effort, wrench, joints[:0], damping, gravity,
-                            still if touches else joints, s, space):
+    if not variational_step(F, q0, v0, p1, frame1, known and not touches, False, effort, wrench, joints[:0], damping,
+                            gravity, still if touches else joints, s, space):
         return False
     if not touches:
         pushes[:] = 0.0
@@ -230,10 +231,8 @@ def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, 
         return touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) < 0
     if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0, near, -np.inf) >= 0:
         return False
-    mass_matrix_recursion(B, q0, 0, mass_work, M, 0)
-    inverse_of_symmetric(M.copy(), nv, inverse)
     change, other, dv = np.empty(nv), np.empty(q.shape[0]), np.empty(nv)
-    inertia, rows = (M, inverse), (R0, cols, count)
+    inertia, rows = (space[1][0].reshape(-1), space[1][1].reshape(-1)), (R0, cols, count)
     if not press(inertia, v0, rows, margin0, near, friction, joints, s, 0.0, v1, change, pushes):
         pushes[:] = 0.0
         if not press(inertia, v0, rows, margin0, near, friction, joints, s, NEARLY, v1, change, pushes):
@@ -412,7 +411,7 @@ def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, efforts, w
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
     contacts, robot = (C, stops, faces, cols, count), (B, F, wrench, damping, gravity, joints, still)
-    space = (np.empty((4, nv, nv)), np.empty((nv, nv)), np.zeros((STEP_ROWS, nv)), np.empty((2, q.shape[0])),
+    space = (np.empty((4, nv, nv)), np.empty((2, nv, nv)), np.zeros((STEP_ROWS, nv)), np.empty((2, q.shape[0])),
              np.empty((2, 9)), np.empty((0, 0)), np.empty(damping.shape))
     rest, W = np.zeros(nv), np.zeros(SIZE * node_count(B))
     work = (space, W, np.zeros((3 * n, width + 2)), np.empty(n), q.copy(), v.copy(), rest, np.empty(nv * nv),
