@@ -242,7 +242,7 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
             task, control = more
             result, spent = refined(task, control, result[2].duration, count, tolerance, deadline, stop, result)
             iterations += spent
-        apart = None
+        apart, task = None, result[0].task    # with the pairs that came near
         while task.distances is not None and result[1].converged:
             apart = task.distances.certificate(result[2])
             if apart.clear:

@@ -38,7 +38,7 @@ CURVATURE_VIOLATION = 0.1    # curvature is used at equation residuals below
 LEAST_RANK = 1e-12        # relative regularisation of the equations' normal matrix
 EQUATION_PENALTY_FACTOR = 3.0    # ratio of the equations' penalty ν to their largest multiplier
 # kind of problem: the Hessian is used at µ below this, or after so many iterations without a decrease of µ
-NEWTON_WHEN = {"open": (1e-4, 8), "closed": (0.0, 8), "path": (np.inf, 0)}
+NEWTON_WHEN = {"open": (1e-4, 8), "apart": (np.inf, 0), "closed": (0.0, 8), "path": (np.inf, 0)}
 ARMIJO, HALVINGS = 1e-4, 25
 MAX_ITERATIONS = 400
 MAX_DAMPING = 1e-2        # of the Hessian; beyond, the Gauss–Newton matrix is used

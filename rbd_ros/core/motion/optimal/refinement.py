@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 FIRST_SMOOTHING = 0.1              # rad/s or m/s: smoothing of friction in the first solution
 FIRST_REFINEMENT_BARRIER = 1e-5    # barrier parameter at which the first knots are added
 RESTART_BARRIER = 1e-3             # initial barrier parameter with a finer spline
+COARSE = 0.5                       # of the knots, in the first solution among collision shapes
+FAR_BEYOND = 1e-2                  # m, or of a half range: violation at new knots and pairs after which µ rises again
 PEAK_THRESHOLD = 0.95              # ratio to a limit above which a peak gets a knot
 RESERVE_FACTOR = 2.0               # safety factor of the estimated time for certificate and cost
 RESERVE_FACTOR_IN_LOOPS = 3.0      # likewise with loops, on top
@@ -44,7 +46,8 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     first_task = replace(task, friction=smoothed) if np.any(friction.coulomb) or friction.by_load else task
     # limits apply at partly prescribed ends, too
     added: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None or task.position_only[end]])
-    problem = Problem(first_task, task.nodes(count, added))
+    apart = task.distances is not None
+    problem = Problem(first_task, task.nodes(count if previous or not apart else int(COARSE * count), added))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12) if previous is None else previous[0].unit
     if not np.isfinite(unit):
@@ -70,7 +73,12 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
             if certificate.worst <= 1.0 + ROUNDING and solution is not first_solution:
                 return (problem, solution, motion, certificate), iterations
         added = thinned(np.sort(np.concatenate([added, certificate.peaks])), 0.1 / count)
+        if task.distances is not None:    # pairs that have come near on the way
+            q = motion.states(np.linspace(0.0, 1.0, count), 1)[:, 0]
+            task = replace(task, distances=task.distances.with_nearby(q))
         problem = Problem(task, task.nodes(count, added), unit)
+        if apart and problem.values(solution.x).rows.max() > FAR_BEYOND:
+            solution = solution._replace(barrier=max(solution.barrier, RESTART_BARRIER))
         solution = solve(problem, solution.x, tolerance, deadline, solution, stop=_counted(iterations, stop))
         iterations += solution.iterations
         threshold = 1.0 - 0.5 * MARGIN
