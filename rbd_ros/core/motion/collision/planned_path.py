@@ -23,8 +23,8 @@ from .sweeping import CLEAR
 
 RESOLUTION = 1e-3      # m: an edge is given up where it comes nearer to the clearance than this
 EVALUATIONS = 3000     # per edge
-STEP = 0.2             # of the diagonal of the ranges: longest edge of the trees
-SHORTER = 0.2          # factor of a second try
+STEP = 0.1             # of the diagonal of the ranges: longest edge of the trees
+SHORTER = 0.4          # factor of a second try
 SHORTCUTS, IN_VAIN = 80, 25
 RANGE = np.pi          # rad or m beyond the ends, of joints without limits
 AHEAD = 100            # random configurations at a time

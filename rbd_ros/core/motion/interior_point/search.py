@@ -46,8 +46,8 @@ MAX_STALLED = 6           # consecutive failures of the line search
 STOPPED = "stopped"       # reason of termination by the caller
 # gradients of distances of collision shapes jump at kinks, where the residual does not fall
 KINK = "converged at a kink of a distance"
-KINK_ITERATIONS = 10      # in which neither cost nor violation changes
-UNCHANGED = 1e-5          # of the cost, relative, and of the violation
+KINK_ITERATIONS = 6       # in which neither cost nor violation changes
+UNCHANGED = 5e-5          # of the cost, relative, and of the violation
 KINK_BARRIER = 1e-5       # largest barrier of such an end
 
 

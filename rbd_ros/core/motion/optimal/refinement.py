@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 FIRST_SMOOTHING = 0.1              # rad/s or m/s: smoothing of friction in the first solution
 FIRST_REFINEMENT_BARRIER = 1e-5    # barrier parameter at which the first knots are added
 RESTART_BARRIER = 1e-3             # initial barrier parameter with a finer spline
-COARSE = 0.5                       # of the knots, in the first solution among collision shapes
 FAR_BEYOND = 1e-2                  # m, or of a half range: violation at new knots and pairs after which µ rises again
+SHARES = (0.9, 0.7, 0.5, 0.3, 0.1)    # of the way from the first guess, tried then
 PEAK_THRESHOLD = 0.95              # ratio to a limit above which a peak gets a knot
 RESERVE_FACTOR = 2.0               # safety factor of the estimated time for certificate and cost
 RESERVE_FACTOR_IN_LOOPS = 3.0      # likewise with loops, on top
@@ -46,14 +46,13 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     first_task = replace(task, friction=smoothed) if np.any(friction.coulomb) or friction.by_load else task
     # limits apply at partly prescribed ends, too
     added: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None or task.position_only[end]])
-    apart = task.distances is not None
-    problem = Problem(first_task, task.nodes(count if previous or not apart else int(COARSE * count), added))
+    problem = Problem(first_task, task.nodes(count, added))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12) if previous is None else previous[0].unit
     if not np.isfinite(unit):
         raise RbdError("start and goal are out of range: the cost of a first guess is not finite")
     begin = time.perf_counter()
-    problem.values(x)    # second call: the first one may have compiled
+    problem.values(x * (1.0 + 1e-12))    # elsewhere, without kept distances: the first one may have compiled
     now = time.perf_counter()
     growth = DURATION_GROWTH if task.distances is None else DURATION_GROWTH_APART
     longest = min(growth * T, task.durations[1])    # longest duration for the certificate
@@ -62,7 +61,7 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     deadline -= min(reserve, MAX_RESERVED * max(deadline - now, 0.0))
     warm_start = None if previous is None else previous[1]._replace(barrier=RESTART_BARRIER)
     solution = solve(problem, x, tolerance, deadline, warm_start, FIRST_REFINEMENT_BARRIER, stop)
-    iterations, threshold, first_solution = solution.iterations, PEAK_THRESHOLD, solution
+    iterations, threshold, first_solution, guess = solution.iterations, PEAK_THRESHOLD, solution, x
     for _ in range(REFINEMENTS):
         if solution.reason not in ("inside", "converged", KINK) or (
                 solution is not first_solution and solution.violation > 10.0 * tolerance):
@@ -77,13 +76,20 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
             q = motion.states(np.linspace(0.0, 1.0, count), 1)[:, 0]
             task = replace(task, distances=task.distances.with_nearby(q))
         problem = Problem(task, task.nodes(count, added), unit)
-        if apart and problem.values(solution.x).rows.max() > FAR_BEYOND:
-            solution = solution._replace(barrier=max(solution.barrier, RESTART_BARRIER))
+        if task.distances is not None and problem.values(solution.x).rows.max() > FAR_BEYOND:
+            solution = solution._replace(x=_towards(problem, guess, solution.x),
+                                         barrier=max(solution.barrier, RESTART_BARRIER))
         solution = solve(problem, solution.x, tolerance, deadline, solution, stop=_counted(iterations, stop))
         iterations += solution.iterations
         threshold = 1.0 - 0.5 * MARGIN
     motion = spline(problem, solution.x)
     return (problem, solution, motion, certify(task, motion)), iterations
+
+
+def _towards(problem: Problem, guess: Array, x: Array) -> Array:
+    """On the way from the first guess to x, the farthest place that is not far beyond a limit, or the guess."""
+    ways = (guess + share * (x - guess) for share in SHARES)
+    return next((way for way in ways if problem.values(way).rows.max() <= FAR_BEYOND), guess)
 
 
 def _counted(iterations: int, stop: Stop) -> Stop:
