@@ -36,6 +36,7 @@ FILES = {"panda": "panda_description/urdf/panda.urdf", "ur5": "ur_description/ur
 LOCKED = {"panda": {"panda_finger_joint1": 0.02}}
 MIMICS = {"panda": {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.02}}
 ARMS = ("iiwa", *FILES)
+TIPS = {"ur5": "tool0"}    # what is in the region, where it is not the last link
 
 
 def box(name: str, size: list[float], place: list[float]) -> dict[str, Any]:
@@ -68,9 +69,9 @@ def arm(name: str) -> tuple[rbd.RobotModel, rbd.CollisionModel, str]:
     return model, with_free_pairs(rbd.CollisionModel.from_urdf(text, model)), text
 
 
-def problems(model: rbd.RobotModel, collisions: rbd.CollisionModel, scene: str, count: int, seed: int = 0
-             ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """A random start, and a goal where the last link is in the scene's region; both clear."""
+def problems(model: rbd.RobotModel, collisions: rbd.CollisionModel, scene: str, count: int, seed: int = 0,
+             tip: str = "") -> list[tuple[np.ndarray, np.ndarray]]:
+    """A random start, and a goal where the tip (the last link) is in the scene's region; both clear."""
     rng = np.random.default_rng(seed)
     low, high = np.maximum(model.position_lower, -np.pi), np.minimum(model.position_upper, np.pi)
 
@@ -86,8 +87,8 @@ def problems(model: rbd.RobotModel, collisions: rbd.CollisionModel, scene: str, 
     while len(goals) < count:
         q = rng.uniform(low, high, (POOL, model.nv))
         if scene in REGIONS:
-            tip = rbd.forward_kinematics(model, q)[:, -1, :3, 3]
-            q = q[((tip > REGIONS[scene][0]) & (tip < REGIONS[scene][1])).all(axis=1)]
+            place = rbd.forward_kinematics(model, q)[:, model.body_names.index(tip) if tip else -1, :3, 3]
+            q = q[((place > REGIONS[scene][0]) & (place < REGIONS[scene][1])).all(axis=1)]
         goals += clear(q, count - len(goals))
     return list(zip(starts, goals, strict=False))
 
@@ -181,7 +182,7 @@ def run(quick: bool = False, count: int = 0, arms: Sequence[str] = ()) -> dict[s
         for scene, obstacles in SCENES.items():
             collisions = own.with_obstacles(obstacles)
             checker = Checker(name, collisions, urdf)
-            cases = problems(model, collisions, scene, count)
+            cases = problems(model, collisions, scene, count, tip=TIPS.get(name, ""))
             rbd.optimize_motion(model, *cases[0], None, OBJECTIVE, collisions=collisions, starts=1)    # compiled, warm
             spent, paths, lengths, reasons, iterations = [], [], [], [], []
             solved, theirs, both, touching = 0, 0, 0, 0
