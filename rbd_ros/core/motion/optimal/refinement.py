@@ -21,6 +21,8 @@ FIRST_REFINEMENT_BARRIER = 1e-5    # barrier parameter at which the first knots 
 RESTART_BARRIER = 1e-3             # initial barrier parameter with a finer spline
 FAR_BEYOND = 1e-2                  # m, or of a half range: violation at new knots and pairs after which µ rises again
 SHARES = (0.9, 0.7, 0.5, 0.3, 0.1)    # of the way from the first guess, tried then
+SPACING = 0.1                      # between added knots, relative to the mean one of the others
+SPACING_APART = 0.01               # likewise where they keep shapes apart, whose distances bend at corners
 PEAK_THRESHOLD = 0.95              # ratio to a limit above which a peak gets a knot
 RESERVE_FACTOR = 2.0               # safety factor of the estimated time for certificate and cost
 RESERVE_FACTOR_IN_LOOPS = 3.0      # likewise with loops, on top
@@ -71,7 +73,8 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
             certificate = certify(task, motion, threshold)
             if certificate.worst <= 1.0 + ROUNDING and solution is not first_solution:
                 return (problem, solution, motion, certificate), iterations
-        added = thinned(np.sort(np.concatenate([added, certificate.peaks])), 0.1 / count)
+        spacing = SPACING if task.distances is None else SPACING_APART
+        added = thinned(np.sort(np.concatenate([added, certificate.peaks])), spacing / count)
         if task.distances is not None:    # pairs that have come near on the way
             q = motion.states(np.linspace(0.0, 1.0, count), 1)[:, 0]
             task = replace(task, distances=task.distances.with_nearby(q))
