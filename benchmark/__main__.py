@@ -29,7 +29,7 @@ PARTS: dict[str, Any] = {
     "effort_findings": lambda args: {"quick": args.quick},
     "inverse_kinematics": lambda args: {"quick": args.quick},
     "collision": lambda args: {"quick": args.quick},
-    "collision_planning": lambda args: {"quick": args.quick},
+    "collision_planning": lambda args: {"quick": args.quick, "count": args.count, "arms": args.arms},
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
     "motion_peers": lambda args: {"quick": args.quick},
     "batch": lambda args: {"quick": args.quick},
@@ -70,6 +70,8 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=100_000, help="of loop, in all (default: %(default)s)")
     parser.add_argument("--nodes", nargs="+", default=[], choices=[*NODES, "series"],
                         help="of fuzz and walk (default: all; series: of walk alone)")
+    parser.add_argument("--count", type=int, default=0, help="of collision_planning: problems per scene (default: 250)")
+    parser.add_argument("--arms", nargs="+", default=[], help="of collision_planning (default: all)")
     parser.add_argument("--output", default="output/bench", help="folder of bench.json")
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):

@@ -295,6 +295,19 @@ def test_an_excitation_hits_nothing_and_says_what_that_costs():
     assert nearest(low, slow(np.linspace(0.0, slow.duration, 2000)).q) > 0.01
 
 
+def test_knots_are_added_where_a_corner_is_passed_quickly():
+    """Between two knots 6 ms apart, the corner of a crate comes nearer than the clearance by 30 µm."""
+    model, collisions = arm("xarm_description/xarm7")
+    cell = [{"name": name, "shape": "box", "size": size, "frame": place} for name, size, place in (
+        ("table", [0.8, 1.6, 0.05], [0.65, 0.0, 0.1]), ("wall", [0.1, 3.0, 2.0], [-0.6, 0.0, 1.0]),
+        ("crate", [0.2, 0.2, 0.3], [0.5, 0.2, 0.3]))]
+    motion = rbd.optimize_motion(model, [2.8672, 0.9174, 2.5893, 2.9494, 1.8991, -1.1014, -2.3598],
+                                 [-2.0499, -0.8105, 1.3217, 1.1119, 0.2128, 1.7763, 2.3485], None,
+                                 {"duration": 1.0, "jerk_share": 0.1}, starts=1, time_limit=60.0,
+                                 collisions=with_free_pairs(collisions).with_obstacles(cell))
+    assert motion.good and "crate" in motion.usage["distance"].joint
+
+
 # ---- by another library
 
 

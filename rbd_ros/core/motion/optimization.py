@@ -164,11 +164,11 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     is replaced by a path as of `plan_path`. waypoints: pairs of a fraction of the duration and positions (nq,).
     external_wrenches: as of `inverse_dynamics`, constant. friction: a law, by default the model's, smoothed as in
     `friction_effort`; load-dependent friction is supported only without loops and effort rates. degree: 5 or 7.
-    control_points: per joint. nodes: knots for cost and limits; more are added at violated limits. time_limit: s, of
-    all starts together. starts: number of first guesses, the best of whose motions is returned (default: 3, but 1 with
-    loops or joints without motors, where a search takes seconds); up to 3 are tried if no motion is good. With an
-    executor, as of `rbd.batch`, they run in parallel, each with time_limit. progress: called at each iteration, not
-    with an executor; a true result ends the search ("stopped").
+    control_points: per joint. nodes: knots for cost and limits, half as many with collisions; more are added at
+    violated limits. time_limit: s, of all starts together. starts: number of first guesses, the best of whose motions
+    is returned (default: 3, but 1 with loops or joints without motors, where a search takes seconds); up to 3 are tried
+    if no motion is good. With an executor, as of `rbd.batch`, they run in parallel, each with time_limit. progress:
+    called at each iteration, not with an executor; a true result ends the search ("stopped").
 
     constraints: loops, closed along the whole motion. actuated (mask or names): joints with motors; redundant motors
     share the load by minimize: "effort", with the objective's weights, or "multipliers", as in
@@ -213,6 +213,8 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
     task = replace(task, specialized=specialized)
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
+    if task.distances is not None:
+        count = (count + 1) // 2
     if starts is None:
         starts = 1 if task.chain is not None or len(task.passive) else STARTS
     best: OptimalMotion | None = None
@@ -243,6 +245,8 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
             result, spent = refined(task, control, result[2].duration, count, tolerance, deadline, stop, result)
             iterations += spent
         apart = None
+        if task.distances is not None:    # with the pairs that came near
+            task = replace(task, distances=result[0].task.distances)
         while task.distances is not None and result[1].converged:
             apart = task.distances.certificate(result[2])
             if apart.clear:

@@ -94,13 +94,15 @@ class Basis:
     def end(self, derivatives: Array, duration: float, last: bool) -> Array:
         """The first (last: the final) control points (m, nv) with q, v, a, … (m, nv) at that end."""
         m = len(derivatives)
-        if not last:
-            matrix = self.values(np.zeros(1), m - 1)[1][0][:, :m]
-        else:
-            matrix = self.values(np.ones(1), m - 1)[1][0][:, self.degree + 1 - m:]
-        scale = duration ** np.arange(m)[:, None]
-        points: Array = np.linalg.solve(matrix, derivatives * scale)
+        points: Array = _end_points(self, m, last) @ (derivatives * duration ** np.arange(m)[:, None])
         return points
+
+
+@lru_cache(maxsize=64)
+def _end_points(basis: Basis, m: int, last: bool) -> Array:
+    """Matrix (m, m) from value and derivatives by s at an end to its control points."""
+    values = basis.values(np.array([float(last)]), m - 1)[1][0]
+    return np.linalg.inv(values[:, basis.degree + 1 - m:] if last else values[:, :m])
 
 
 def basis(degree: int, count: int) -> Basis:

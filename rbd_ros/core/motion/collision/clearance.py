@@ -14,6 +14,7 @@ from ...model.joint_kinds import HELICAL, PRISMATIC, REVOLUTE
 from ...model.robot_model import RobotModel
 from ..periodic_motion import PeriodicMotion, fourier
 from . import separation
+from .distance_curvature import distance_curvature
 from .pieces import Piece
 from .sweeping import CLEAR, GAVE_UP, NEAR, near_distances, sweep_motion
 
@@ -27,7 +28,7 @@ EVALUATIONS = 300_000   # of configurations, at most
 SAMPLES = 200           # of a motion that touches, for the deepest place
 DEGREE = 5              # of Taylor's polynomials of a periodic motion
 PERIODIC_ERROR = 1e-8   # rad or m, of these
-NO_SLOPES = np.empty((0, 0, 0))
+NONE = np.empty((0, 0, 0))
 
 
 class Clearance(NamedTuple):
@@ -108,14 +109,25 @@ class Sweeper:
         return int(code), float(found[0]), int(found[1])
 
     def near(self, q: Array, within: float, pairs: NDArray[np.int64] | None = None,
-             slopes: bool = False) -> tuple[Array, Array]:
-        """Distances (N, pairs) of these pairs, at most `within`, −inf of cores that overlap; and gradients."""
+             slopes: bool = False, contacts: Array = NONE) -> tuple[Array, Array]:
+        """Distances (N, pairs) of these pairs, at most `within`, −inf of cores that overlap; and gradients. contacts
+        (N, pairs, CONTACT): filled for `curvature`.
+        """
         chosen = self.pairs if pairs is None else np.ascontiguousarray(self.pairs[pairs])
         distances = np.empty((len(q), len(chosen)))
-        gradients = np.empty((len(q), len(chosen), self.model.nv)) if slopes else NO_SLOPES
+        gradients = np.empty((len(q), len(chosen), self.model.nv)) if slopes else NONE
         near_distances.call(self.model._block, self.table, self.vertices, self.edges, chosen, q, within,
-                            np.zeros((len(chosen), 3)), distances, gradients)
+                            np.zeros((len(chosen), 3)), distances, gradients, contacts)
         return distances, gradients
+
+    def curvature(self, q: Array, pairs: NDArray[np.int64], contacts: Array, weights: Array, squares: Array) -> Array:
+        """Σ weights ∂²d + squares ∂dᵀ∂d (N, nv, nv) of these pairs, weights and squares (N, pairs), 0 of pairs that
+        have no contact by `near`.
+        """
+        out = np.zeros((len(q), self.model.nv, self.model.nv))
+        distance_curvature.call(self.model._block, self.table, np.ascontiguousarray(self.pairs[pairs]), q, contacts,
+                                weights, squares, out)
+        return out
 
 
 def _edges(count: int, faces: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:

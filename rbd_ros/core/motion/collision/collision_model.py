@@ -21,7 +21,7 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.scalars import at_least
 from ...model.state import not_a_model, shaped
-from .clearance import Clearance, Sweeper, certify
+from .clearance import NONE, Clearance, Sweeper, certify
 from .closest import Closest
 from .obstacles import Obstacles, read_obstacles
 from .pair_distances import PairDistances, Posed
@@ -204,12 +204,12 @@ class CollisionModel:
         return Sweeper(self.model, self.pieces, self._indices)
 
     def _near(self, q: Array, within: float, index: NDArray[np.int64] | None = None,
-              gradients: bool = False) -> tuple[Array, Array]:
+              gradients: bool = False, contacts: Array = NONE) -> tuple[Array, Array]:
         """Distances (N, pairs) at q (N, nq), at most `within` (m), of all pairs or those of `index`, and, if asked for,
-        gradients (N, pairs, nv), 0 beyond `within`. By `separation`; by coal where cores overlap.
+        gradients (N, pairs, nv), 0 beyond `within`, and contacts. By `separation`; by coal where cores overlap.
         """
         pairs = np.arange(len(self.pairs)) if index is None else index
-        distances, slopes = self.sweeper.near(q, within, pairs, gradients)
+        distances, slopes = self.sweeper.near(q, within, pairs, gradients, contacts)
         deep = distances == -np.inf
         for s in np.flatnonzero(deep.any(axis=1)):
             chosen, places = pairs[deep[s]], self._places(q[s:s + 1])[0]

@@ -1,8 +1,8 @@
 """Distances of near pairs as rows of an optimisation, with their gradients; and the check of its arguments."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,14 @@ from ...model.scalars import at_least
 from ..usage import Usage
 from .clearance import RESOLUTION, Clearance, Sweeper, certify, contact, polynomials
 from .collision_model import CollisionModel
+from .contacts import CONTACT
 from .sweeping import CLEAR
 
 JOINED = " – "    # between the names of a pair
-FAR = 0.05        # m beyond the clearance, from which on a distance is constant for the search
+FAR = 0.1         # m beyond the clearance, from which on a distance is constant for the search
 NEARBY = 0.05     # m beyond the clearance: pairs that come nearer along the first guess have rows
-STEP = 1e-4       # rad or m, of differences of gradients
-MOST_BENT = 5.0   # 1/m, largest curvature of a distance that is used: at edges it is infinite
+SOME = 20         # of so many samples one, for a bound of the least distance
+IGNORED = 1e-2    # of the largest weight, in second derivatives
 
 
 def checked_collisions(model: RobotModel, collisions: Any) -> CollisionModel:
@@ -43,6 +44,27 @@ def check_apart(collisions: CollisionModel, name: str, q: Array, clearance: floa
         raise RbdError(f"{name}: {contact(collisions.pairs[k], float(distances[k]), clearance)}")
 
 
+class _Near(NamedTuple):
+    """At q (N, nq): flattened distances with their first two derivatives by the distances (N, P), gradients of the
+    distances (N, P, nv), and contacts.
+    """
+
+    q: Array
+    values: Array
+    slope: Array
+    bend: Array
+    gradients: Array
+    contacts: Array
+
+
+def _flattened(distances: Array, clearance: float) -> tuple[Array, Array, Array]:
+    """Distances, beyond half of FAR with a slope that falls smoothly to 0 at FAR; and the first two derivatives."""
+    half = 0.5 * FAR
+    t = np.clip((distances - clearance) / half - 1.0, 0.0, 1.0)
+    return (np.minimum(distances, clearance + half) + half * (t - t**3 + 0.5 * t**4),
+            1.0 - 3.0 * t**2 + 2.0 * t**3, (6.0 * t**2 - 6.0 * t) / half)
+
+
 @dataclass(frozen=True, eq=False)
 class DistanceRows:
     """Distances of the pairs `index`, as `Planes` of points; constant where they are farther than `within`."""
@@ -50,6 +72,7 @@ class DistanceRows:
     collisions: CollisionModel
     clearance: float
     index: NDArray[np.int64]
+    _latest: list[_Near] = field(default_factory=list, init=False)
 
     @classmethod
     def of_all(cls, model: RobotModel, collisions: Any, clearance: Any) -> DistanceRows:
@@ -64,7 +87,7 @@ class DistanceRows:
         apart = self.certificate(motion)
         if not apart.clear:
             return self.excess(apart)
-        distances = self.values(np.ascontiguousarray(q))
+        distances = self.samples(1.0).values(np.ascontiguousarray(q))
         if not distances.size:
             return Usage(1.0 - FAR, "", 0.0)
         s, k = np.unravel_index(int(np.argmin(distances)), distances.shape)
@@ -92,22 +115,31 @@ class DistanceRows:
         return self.clearance + FAR
 
     def values(self, q: Array) -> Array:
-        """Distances (N, P) at q (N, nq)."""
-        return self.collisions._near(q, self.within, self.index)[0]
+        """Distances (N, P) at q (N, nq), as `_flattened`."""
+        return self._near(q).values
 
     def jacobian(self, q: Array) -> Array:
-        """Derivatives (N, P, nv) of the distances."""
-        return self.collisions._near(q, self.within, self.index, True)[1]
+        """Derivatives (N, P, nv) of the values."""
+        near = self._near(q)
+        return np.asarray(near.slope[..., None] * near.gradients)
 
-    def bends(self, q: Array) -> Array:
-        """Second derivatives (N, P, nv, nv) of the distances, by differences, without those of edges."""
-        slope = self.jacobian(q)
-        out = np.empty((*slope.shape, q.shape[1]))
-        for j in range(q.shape[1]):
-            moved = q.copy()
-            moved[:, j] += STEP
-            np.clip((self.jacobian(moved) - slope) / STEP, -MOST_BENT, MOST_BENT, out=out[..., j])
-        return 0.5 * (out + np.swapaxes(out, 2, 3))
+    def curvature(self, q: Array, weights: Array) -> Array:
+        """Second derivatives (N, nv, nv) of Σ weights (N, P) · values."""
+        near = self._near(q)
+        weights = np.where(np.abs(weights) > IGNORED * np.abs(weights).max(initial=0.0), weights, 0.0)
+        return self.sweeper.curvature(q, self.index, near.contacts, weights * near.slope, weights * near.bend)
+
+    def _near(self, q: Array) -> _Near:
+        """What is near at q; kept until the next q."""
+        if not self._latest or not np.array_equal(self._latest[0].q, q):
+            contacts = np.empty((len(q), len(self), CONTACT))
+            distances, gradients = self.collisions._near(q, self.within, self.index, True, contacts)
+            self._latest[:] = [_Near(q, *_flattened(distances, self.clearance), gradients, contacts)]
+        return self._latest[0]
+
+    def samples(self, threshold: float) -> Samples:
+        """The distances at many samples, for a certificate with peaks above `threshold`."""
+        return Samples(self, self.clearance + max(1.0 - threshold, 0.0))
 
     def with_nearby(self, q: Array) -> DistanceRows:
         """With the pairs that come near at one of these configurations (N, nq)."""
@@ -125,3 +157,20 @@ class DistanceRows:
     def certificate(self, motion: Any) -> Clearance:
         """Whether a motion keeps the clearance."""
         return certify(self.collisions, motion, self.clearance)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Distances at samples of a motion, exact up to the least one and up to `within` (m): more is not looked at."""
+
+    rows: DistanceRows
+    within: float
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def values(self, q: Array) -> Array:
+        """Distances (N, P) at q (N, nq)."""
+        near, index = self.rows.collisions._near, self.rows.index
+        some = near(np.ascontiguousarray(q[::SOME]), self.rows.within, index)[0]
+        return near(q, max(self.within, float(some.min(initial=self.rows.within))), index)[0]

@@ -23,10 +23,10 @@ from .sweeping import CLEAR
 
 RESOLUTION = 1e-3      # m: an edge is given up where it comes nearer to the clearance than this
 EVALUATIONS = 3000     # per edge
-STEP = 0.2             # of the diagonal of the ranges: longest edge of the trees
-SHORTER = 0.2          # factor of a second try
+STEP = 0.1             # of the diagonal of the ranges: longest edge of the trees
+SHORTER = 0.4          # factor of a second try
 SHORTCUTS, IN_VAIN = 80, 25
-RANGE = np.pi          # rad or m beyond the ends, of joints without limits
+RANGE = np.pi          # rad or m beyond the ends, of joints with twice this range or without limits
 AHEAD = 100            # random configurations at a time
 
 
@@ -94,8 +94,9 @@ def plan_path(model: RobotModel, collisions: CollisionModel, start: ArrayLike, g
 def search_path(sweeper: Sweeper, start: Array, goal: Array, clearance: float, lower: Array, upper: Array,
                 seed: int | tuple[int, ...], iterations: int) -> PlannedPath:
     """The path of `plan_path`, whose arguments are checked; lower, upper: limits, which may be infinite."""
-    low = np.where(np.isfinite(lower), lower, np.minimum(start, goal) - RANGE)
-    high = np.where(np.isfinite(upper), upper, np.maximum(start, goal) + RANGE)
+    wide = upper - lower > 2.0 * RANGE
+    low = np.where(wide, np.maximum(lower, np.minimum(start, goal) - RANGE), lower)
+    high = np.where(wide, np.minimum(upper, np.maximum(start, goal) + RANGE), upper)
     search = _Search(sweeper, clearance, STEP * float(np.linalg.norm(high - low)))
     if search.free(start, goal):
         return PlannedPath(np.array([start, goal]), "the straight line", 0)

@@ -15,7 +15,8 @@ from ...dynamics.kinematics import _P, _R, SIZE, node_motion
 from ...lie.spatial import add, cross, dot, rotate, scale, sub
 from ...model.block import first_position, first_velocity, integer, matrix, node, parent, put, vector
 from ...model.joint_kinds import column
-from .separation import BODY, BOUND, FIRST, PIECE, PLACE, POINTS, SIMPLEX, SPHERE, VERTEX, length, place, separation
+from .contacts import CONTACT, NEAREST, contact_of
+from .separation import BODY, BOUND, FIRST, PIECE, PLACE, SIMPLEX, SPHERE, VERTEX, length, place, separation
 
 MOVED, TURNED, REST, SHIFT = 0, 3, 6, 7    # of a piece relative to a node before: displacement, rotation, bound
 CLEAR, TOUCHES, NEAR, GAVE_UP = 1, 0, -1, -2
@@ -187,17 +188,16 @@ def sweep_motion(B, P, points, edges, pairs, breaks, powers, error, axes, settin
 
 
 @entry("void(float64[::1], float64[::1], float64[:, ::1], int64[::1], int64[:, ::1], float64[:, ::1], float64, "
-       "float64[:, ::1], "
-       "float64[:, ::1], float64[:, :, ::1])", nogil=True)
-def near_distances(B, P, points, edges, pairs, q, within, axes, distances, gradients):
-    """Distances (N, n) at q (N, nq), at most `within`; and, unless that is empty, gradients (N, n, nv), zero beyond it.
-    −inf: cores that overlap.
+       "float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, :, ::1])", nogil=True)
+def near_distances(B, P, points, edges, pairs, q, within, axes, distances, gradients, contacts):
+    """Distances (N, n) at q (N, nq), at most `within`; and, unless these are empty, gradients (N, n, nv), zero beyond
+    it, and contacts (N, n, CONTACT) of what is nearer. −inf: cores that overlap.
     """
     pieces, count = P.shape[0] // PIECE, pairs.shape[0]
     W, X, S = np.empty(SIZE * (integer(B, 0) + 1)), np.empty(PLACE * pieces), np.empty(SIMPLEX)
     still = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0)
     flat = axes.reshape(-1)
-    sloped = gradients.shape[0] > 0
+    sloped, latest = gradients.shape[0] > 0, np.empty(CONTACT)
     V = points, edges
     fixed_places(P, X)
     for s in range(q.shape[0]):
@@ -215,14 +215,16 @@ def near_distances(B, P, points, edges, pairs, q, within, axes, distances, gradi
             if lower >= within:
                 continue
             distances[s, k] = lower
-            if not sloped or lower == -np.inf:
+            if not sloped:
+                continue
+            contact = contacts[s, k] if contacts.shape[0] else latest
+            if lower == -np.inf:
+                contact[:] = 0.0
                 continue
             n = vector(flat, 3 * k)
+            contact_of(P, X, i, j, n, S, contact)
             for side in range(2):
-                point = (0.0, 0.0, 0.0)
-                for m in range(4):
-                    if S[4 * POINTS + m] > 0.0:
-                        point = add(point, scale(S[4 * POINTS + m], vector(S, POINTS * m + 3 + 3 * side)))
+                point = vector(contact, NEAREST + 3 * side)
                 h = integer(P, PIECE * (j if side else i) + BODY)
                 while h >= 0:
                     angular, linear = joint_column(B, x, h, W)

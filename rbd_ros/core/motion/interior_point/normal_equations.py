@@ -38,10 +38,13 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
         for r in range(0, rows - 1, 2):    # pairs of rows: half the loads and stores of W
             first_factor, second_factor = weight[k, r], weight[k, r + 1]
             if first_factor != 0.0 or second_factor != 0.0:
-                for x in range(nz):
+                used = nz    # efforts are independent of jerk, distances of speeds
+                while used and J[k, r, used - 1] == 0.0 and J[k, r + 1, used - 1] == 0.0:
+                    used -= 1
+                for x in range(used):
                     f = first_factor * J[k, r, x]
                     g = second_factor * J[k, r + 1, x]
-                    for y in range(nz):
+                    for y in range(used):
                         W[x, y] += f * J[k, r, y] + g * J[k, r + 1, y]
         if rows % 2 and weight[k, rows - 1] != 0.0:
             for x in range(nz):

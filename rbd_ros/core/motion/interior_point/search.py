@@ -38,7 +38,7 @@ CURVATURE_VIOLATION = 0.1    # curvature is used at equation residuals below
 LEAST_RANK = 1e-12        # relative regularisation of the equations' normal matrix
 EQUATION_PENALTY_FACTOR = 3.0    # ratio of the equations' penalty ν to their largest multiplier
 # kind of problem: the Hessian is used at µ below this, or after so many iterations without a decrease of µ
-NEWTON_WHEN = {"open": (1e-4, 8), "closed": (0.0, 8), "path": (np.inf, 0)}
+NEWTON_WHEN = {"open": (1e-4, 8), "apart": (np.inf, 0), "closed": (0.0, 8), "path": (np.inf, 0)}
 ARMIJO, HALVINGS = 1e-4, 25
 MAX_ITERATIONS = 400
 MAX_DAMPING = 1e-2        # of the Hessian; beyond, the Gauss–Newton matrix is used
@@ -46,8 +46,8 @@ MAX_STALLED = 6           # consecutive failures of the line search
 STOPPED = "stopped"       # reason of termination by the caller
 # gradients of distances of collision shapes jump at kinks, where the residual does not fall
 KINK = "converged at a kink of a distance"
-KINK_ITERATIONS = 10      # in which neither cost nor violation changes
-UNCHANGED = 1e-5          # of the cost, relative, and of the violation
+KINK_ITERATIONS = 6       # in which neither cost nor violation changes
+UNCHANGED = 5e-5          # of the cost, relative, and of the violation
 KINK_BARRIER = 1e-5       # largest barrier of such an end
 
 

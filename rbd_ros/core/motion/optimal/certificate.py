@@ -48,7 +48,7 @@ def certify(task: Task, motion: SplineMotion, threshold: float = 1.0, rate: floa
     count = samples(task, motion.duration, rate)
     s = np.linspace(0.0, 1.0, count)
     rows = rows_of(task, [column.name for column in task.columns
-                          if not (np.isfinite(column.lower) | np.isfinite(column.upper)).any()])
+                          if not (np.isfinite(column.lower) | np.isfinite(column.upper)).any()], threshold)
     usage: dict[str, Usage] = {}
     peaks: list[Array] = []
     ratios: list[list[Array]] = [[] for _ in task.columns]

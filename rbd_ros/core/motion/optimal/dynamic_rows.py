@@ -5,6 +5,7 @@ Friction is added to the efforts (`dynamics.friction`); load-dependent friction 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,24 +15,23 @@ from ...derivatives.second_derivatives import inverse_dynamics_second_derivative
 from ...derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...dynamics.inverse import inverse_dynamics
 from ..closed.closed_rows import ClosedRows
-from ..collision.distance_rows import DistanceRows
-from ..places.plane_limit import Planes
 from .curvature import EffortCurvature
 from .task import Task
 
 Array = NDArray[np.float64]
 DIFFERENCE_STEP = 2e-3    # rad or m, of fourth-order differences, with errors of about 1e-11
 MAX_DISPLACEMENT = 0.4    # rad or m (and a tenth of rad/s or m/s): change of knots after which curvature is recomputed
-MAX_DISPLACEMENT_APART = 0.02    # rad or m, likewise of distances of collision shapes
 MAX_DISPLACEMENT_PASSIVE = 0.01    # likewise with unactuated joints, whose multipliers are large
 
 
-def rows_of(task: Task, without: Collection[str] = ()) -> DynamicRows | ClosedRows:
-    """The dynamics rows of a task. without: quantities of closed-loop mechanisms whose values may be left 0."""
+def rows_of(task: Task, without: Collection[str] = (), threshold: float | None = None) -> DynamicRows | ClosedRows:
+    """The dynamics rows of a task. without: quantities of closed-loop mechanisms whose values may be left 0. threshold:
+    of a certificate, whose distances are exact only above it.
+    """
     task_rows: DynamicRows | None = task.rows()    # with the same interface
     if task_rows is not None:
         return task_rows
-    return DynamicRows(task) if task.chain is None else ClosedRows(
+    return DynamicRows(task, threshold) if task.chain is None else ClosedRows(
         task.chain, task.dense, task.planes, task.springs, without)
 
 
@@ -40,7 +40,7 @@ class DynamicRows:
     points and distances of collision shapes.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, threshold: float | None = None) -> None:
         self.task, self.model, self._specialized = task, task.model, task.specialized or task.model
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
@@ -48,11 +48,11 @@ class DynamicRows:
         if self.rate:
             task.friction.without_load("the rate of a motion's efforts")
         self._efforts_count = self.nv * (self.effort + self.power + self.rate + self.motor)
-        self.places = [rows for rows in (task.planes, task.distances) if rows is not None and len(rows)]
+        distances = task.distances if task.distances is None or threshold is None else task.distances.samples(threshold)
+        self.places = [rows for rows in (task.planes, distances) if rows is not None and len(rows)]
         self.count = self._efforts_count + sum(len(rows) for rows in self.places)
         self._curvature: EffortCurvature | None = None
         self._curvature_state: tuple[Array, Array] | None = None
-        self._bends: tuple[Array, Array] | None = None    # knots q, and second derivatives of the distances there
         self.concave: Array | None = None    # friction's concave part (N, nv) of the latest curvature, by speeds
 
     def values(self, z: Array) -> Array:
@@ -61,7 +61,7 @@ class DynamicRows:
         return rows if not self.places else np.concatenate(
             [rows, *(part.values(np.ascontiguousarray(z[:, 0])) for part in self.places)], axis=1)
 
-    def _place_rows(self) -> Iterator[tuple[Planes | DistanceRows, slice]]:
+    def _place_rows(self) -> Iterator[tuple[Any, slice]]:
         """Clearances and distances, and their rows."""
         first = self._efforts_count
         for part in self.places:
@@ -137,8 +137,7 @@ class DynamicRows:
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
         for part, rows in self._place_rows():
-            out[:, :n, :n] += (part.curvature(q, c[:, rows]) if isinstance(part, Planes) else
-                               np.einsum("np,npij->nij", c[:, rows], self._bends_of(part, q)))
+            out[:, :n, :n] += part.curvature(q, c[:, rows])
         if not self._efforts_count:
             return
         lam = c[:, :n].copy()
@@ -174,12 +173,6 @@ class DynamicRows:
             index = np.arange(n, 2 * n)
             out[:, index, index] += by_speed
             self.concave = np.minimum(by_speed, 0.0)
-
-    def _bends_of(self, distances: DistanceRows, q: Array) -> Array:
-        """Second derivatives of the distances, kept until the knots have moved."""
-        if self._bends is None or np.abs(q - self._bends[0]).max() > MAX_DISPLACEMENT_APART:
-            self._bends = q, distances.bends(q)
-        return self._bends[1]
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
         """out := ∂τ̇ by q, v, a, jerk: the time derivatives of ∂τ plus ∂τ shifted by one order."""

@@ -31,7 +31,8 @@ class Problem:
         self.nv, self.orders = task.size, task.orders
         self.nz = self.nv * self.orders
         self.dynamics = rows_of(task)
-        self.kind = "closed" if task.chain is not None else "open" if task.rows() is None else "path"
+        self.kind = ("closed" if task.chain is not None else "path" if task.rows() is not None else
+                     "open" if task.distances is None else "apart")
         self.dense_count = self.dynamics.count
         self.end_points = task.basis.end_derivatives
         # at a pose, the equal control points of the resting end are one unknown
