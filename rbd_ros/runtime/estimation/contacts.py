@@ -123,7 +123,7 @@ class ContactDetector:
         return limit
 
     def restart(self, time_ns: int) -> None:
-        """The efforts before this state are unknown: a contact goes on."""
+        """The efforts before this state are unknown, or of another contact; a present one goes on."""
         self._large_ns = time_ns
         if self._links is not None:
             self._links.restart()
@@ -138,6 +138,7 @@ class ContactDetector:
             self._large_ns = time_ns
         elif self.body is not None and not 0 <= time_ns - self._large_ns < self._release_ns:
             left, self.body = self.body, None
+            self.restart(time_ns)
             return Contact(time_ns, False, False, left, q, external)
         body = self._touched(time_ns, q, external, uncertainty) if above else None
         if body is None:
@@ -152,8 +153,6 @@ class ContactDetector:
         if self.body is not None and self._links is not None:
             body = self._links.update(time_ns, q, external, uncertainty)
             return None if body == self.body else body
-        if self._links is not None:
-            self._links.restart()
         body = touched_body(self._model, external, self.threshold, uncertainty)
         if body is not None and self.body is not None \
                 and self._model.body_index(body) <= self._model.body_index(self.body):
