@@ -151,7 +151,9 @@ def test_arm_and_stiffness_follow_in_closed_loop(start, private_domain):
                                                              JointTrajectoryPoint(positions=list(goal))])
         message.points[1].time_from_start.nanosec = 600_000_000
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(round(begins * 1e9), 10**9)
-        publisher.publish(message)
+        peer.references.clear()
+        peer.spin_until(lambda: peer.references, "reference", lambda: publisher.publish(message))    # one may be lost
+        assert seconds(peer.references[0]) < begins
         peer.spin_until(lambda: seconds(peer.states[-1]) > begins + 0.1, "motion")
         assert peer.set_parameter("stiffness", 500.0).successful
         settled = max(seconds(peer.states[-1]) + 1.0, begins + 0.8)
