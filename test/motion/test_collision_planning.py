@@ -295,6 +295,21 @@ def test_an_excitation_hits_nothing_and_says_what_that_costs():
     assert nearest(low, slow(np.linspace(0.0, slow.duration, 2000)).q) > 0.01
 
 
+@pytest.mark.parametrize("scene", ["free", "table"])
+def test_an_excitation_is_found_whatever_the_best_without_obstacles_hits(scene):
+    """Even when there is hardly time to search: the best motion without obstacles passes through the UR5 and the table.
+    """
+    model, own = arm("ur_description/ur5_robot")
+    cell = [] if scene == "free" else [{"name": "table", "shape": "box", "size": [0.8, 1.6, 0.05],
+                                        "frame": [0.65, 0.0, 0.1]}]
+    collisions = with_free_pairs(own).with_obstacles(cell)
+    for seed in range(3):
+        made = rbd.excitation(model, 6.0, limits=rbd.MotionLimits(acceleration=5.0), collisions=collisions,
+                              seconds=0.5, seed=seed)
+        assert made.good and nearest(collisions, made(np.linspace(0.0, 6.0, 1500)).q) > 0.01
+        assert np.ptp(made(np.linspace(0.0, 6.0, 1500)).q, axis=0).min() > 0.02    # it moves
+
+
 def test_knots_are_added_where_a_corner_is_passed_quickly():
     """Between two knots 6 ms apart, the corner of a crate comes nearer than the clearance by 30 µm."""
     model, collisions = arm("xarm_description/xarm7")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,7 @@ from ...model.robot_model import RobotModel
 from ...model.scalars import positive
 from ...motion.collision.clearance import CLEARANCE
 from ...motion.collision.collision_model import CollisionModel
-from ...motion.collision.distance_rows import DistanceRows
+from ...motion.collision.distance_rows import FAR, DistanceRows
 from ...motion.usage import Usage
 from ...motion.places.plane_limit import PlaneLimit, Planes
 from ...motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
@@ -36,6 +37,10 @@ LONGEST_PERIOD = 20.0  # s
 RATE = 1000.0          # Hz, of the certificate
 MARGIN = 0.97          # share of the limits used in the optimisation
 ROUNDS = ((1e1, 0.35), (1e3, 0.35), (1e5, 0.3))    # weight of the limits, share of the time
+CENTRES, FEW = 1000, 20    # random configurations, and the farthest from obstacles among them
+AMPLITUDES, SAMPLES = 16, 60
+TRIALS = 14            # of amplitudes
+SMALLEST = 0.2         # of the amplitude that was found, below which limits are called too narrow
 REACH = np.pi          # rad or m about neutral, for joints without position limits
 
 
@@ -114,17 +119,24 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     columns = chosen[base.independent]
     series = Series(count, cycle, max(12 * count, 120))
     information = Information(model, series, columns, row_weights(model, allowed))
-    x = _start(model, series, allowed, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    x = _start(model, series, allowed, rng)
     narrowed = _narrowed(allowed)
     apart = None if collisions is None else DistanceRows.of_all(model, collisions, clearance)
     x = _optimised(x, information, Penalty(model, series, narrowed, half_spaces),
                    begin + (0.9 if apart is None else FREELY) * budget, tell)
+    keeps = partial(certified, model, limits=allowed, planes=half_spaces)
+    motion, usage = _largest(series.coefficients(x), _at_rest(model, series.coefficients(x), allowed), cycle, times,
+                             keeps, SMALLEST)
     free = None
     if apart is not None:
-        free = information.quality(series.projected(_within(model, series.coefficients(x), cycle, times, allowed,
-                                                            half_spaces)[0].coefficients))
-        x = _optimised(x, information, Penalty(model, series, narrowed, half_spaces, apart), begin + 0.9 * budget, tell)
-    motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, half_spaces, apart)
+        free = information.quality(series.projected(motion.coefficients))
+        keeps = partial(keeps, apart=apart)
+        moved = _moved(model, motion.coefficients, allowed, half_spaces, apart, cycle, rng)
+        begins = _largest(moved, _at_rest(model, moved, allowed), cycle, times, keeps)[0].coefficients
+        x = _optimised(series.projected(begins), information, Penalty(model, series, narrowed, half_spaces, apart),
+                       begin + 0.9 * budget, tell)
+        motion, usage = _largest(series.coefficients(x), begins, cycle, times, keeps)
     condition, log_det = information.quality(series.projected(motion.coefficients))
     if free is not None and free[1] < log_det:    # both are local optima: this one would do without collisions, too
         free = condition, log_det
@@ -201,36 +213,76 @@ def _optimised(x: Array, information: Information, penalty: Penalty, until: floa
     return best
 
 
-def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
-            limits: CheckedLimits, planes: Planes,
-            apart: DistanceRows | None = None) -> tuple[PeriodicMotion, dict[str, Usage]]:
-    """The motion scaled to the largest amplitude (at most 1) that keeps all limits at 1 kHz."""
-    low, high = 0.0, 1.0
-    usage: dict[str, Usage] = {}
-    motion = PeriodicMotion(coefficients, cycle, times)
-    scale = 1.0
+def _at_rest(model: RobotModel, coefficients: Array, limits: CheckedLimits) -> Array:
+    """No motion, at the centre of this one, away from the ends of the joints."""
     middle, half = joint_ranges(model, limits)
-    centred = np.clip(coefficients[0], middle - 0.9 * half, middle + 0.9 * half)
-    for _ in range(12):
-        scaled = scale * coefficients
-        scaled[0] = centred
-        trial = PeriodicMotion(scaled, cycle, times)
-        usages = certified(model, trial, limits, planes, apart=apart)
-        if all(entry.ratio <= 1.0 for entry in usages.values()):
-            low, motion, usage = scale, trial, usages
-            if scale == 1.0:
+    rest = np.zeros_like(coefficients)
+    rest[0] = np.clip(coefficients[0], middle - 0.9 * half, middle + 0.9 * half)
+    return rest
+
+
+def _moved(model: RobotModel, coefficients: Array, limits: CheckedLimits, planes: Planes, apart: DistanceRows,
+           cycle: float, rng: np.random.Generator) -> Array:
+    """The motion about another centre: of random configurations far from all obstacles that which leaves it most."""
+    from ...dynamics.inverse import gravity_effort
+
+    def free(q: Array) -> Array:
+        """Least distance (N,) beyond what is asked."""
+        rows = [apart.values(q) - apart.clearance, planes.values(q)]
+        return np.concatenate(rows, axis=1).min(axis=1, initial=FAR)
+
+    middle, half = joint_ranges(model, limits)
+    centres = middle + 0.7 * half * rng.uniform(-1.0, 1.0, (CENTRES, model.nv))
+    centres = centres[(np.abs(gravity_effort(model, centres)) < MARGIN * limits.effort).all(axis=1)]
+    room = free(centres)
+    centres = centres[room > 0.0][np.argsort(-room[room > 0.0], kind="stable")[:FEW]]
+    own = _at_rest(model, coefficients, limits)[:1]
+    centres = np.concatenate([own[free(own) > 0.0], centres])
+    if not len(centres):
+        raise RbdError(f"excitation: no motion that hits nothing: none of {CENTRES} random configurations is clear")
+    moved = coefficients.copy()
+    swing = PeriodicMotion(np.concatenate([0.0 * coefficients[:1], coefficients[1:]]), cycle, 1)(
+        np.linspace(0.0, cycle, SAMPLES)).q
+    for share in 0.7 ** np.arange(AMPLITUDES):
+        q = centres[:, None] + share * swing
+        room = free(q.reshape(-1, model.nv)).reshape(q.shape[:2]).min(axis=1)
+        inside = (np.abs(q - middle) < half).all(axis=(1, 2))
+        clear = np.flatnonzero(inside & (room > 0.0))
+        if len(clear):
+            break
+    k = 0 if not len(clear) or clear[0] == 0 else clear[np.argmax(room[clear])]
+    moved[0] = centres[k]
+    return moved
+
+
+def _largest(wanted: Array, safe: Array, cycle: float, times: int,
+             keeps: Callable[[PeriodicMotion], dict[str, Usage]],
+             least: float = 0.0) -> tuple[PeriodicMotion, dict[str, Usage]]:
+    """The motion that is farthest on the straight way from the coefficients of a safe one to those of a wanted one and
+    keeps all limits; raises `RbdError` if none does from this share of the way on.
+    """
+    low, high, share = 0.0, 1.0, 1.0
+    found = None
+    for k in range(TRIALS):
+        trial = PeriodicMotion(safe + share * (wanted - safe), cycle, times)
+        usage = keeps(trial)
+        if all(entry.ratio <= 1.0 for entry in usage.values()):
+            low, found = share, (trial, usage)
+            if share in (0.0, 1.0):
                 break
         else:
-            high = scale
-        scale = 0.5 * (low + high) if low else 0.9 * high
-    if not usage:
-        worst = max(usages.items(), key=lambda item: item[1].ratio)
-        if worst[0] == "distance" and apart is not None:
+            high = share
+        share = 0.5 * (low + high) if low else 0.9 * high**2 if k < TRIALS - 2 else 0.0
+        if share < least:
+            break
+    if found is None:
+        name, worst = max(usage.items(), key=lambda item: item[1].ratio)
+        if name == "distance":
             raise RbdError("excitation: no motion that hits nothing: even with a small amplitude "
-                           + apart.certificate(trial).reason)
-        raise RbdError(f"excitation: no motion within the limits: {worst[0]} of {worst[1].joint} is "
-                       f"{worst[1].ratio:.3g} times its limit even with a small amplitude")
-    return motion, usage
+                           f"{worst.joint} are nearer than the clearance")
+        raise RbdError(f"excitation: no motion within the limits: {name} of {worst.joint} is {worst.ratio:.3g} times "
+                       "its limit even with a small amplitude")
+    return found
 
 
 def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, planes: Planes,
