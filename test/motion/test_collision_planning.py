@@ -326,8 +326,8 @@ def test_knots_are_added_where_a_corner_is_passed_quickly():
 # ---- by another library
 
 
-def test_pinocchio_finds_no_collision_of_an_arm_at_10_khz():
-    """Its own kinematics, and the meshes instead of their hulls."""
+def test_pinocchio_finds_no_collision_of_an_arm_at_10_khz_and_no_limit_that_is_passed():
+    """Its own kinematics and dynamics, the meshes instead of their hulls, differences of positions."""
     pin = pytest.importorskip("pinocchio")
     import coal
 
@@ -349,19 +349,29 @@ def test_pinocchio_finds_no_collision_of_an_arm_at_10_khz():
     data, state = theirs.createData(), pin.GeometryData(shapes)
     manager = pin.BroadPhaseManager_DynamicAABBTreeCollisionManager(theirs, shapes, state)
     rng = np.random.default_rng(5)
+    limits = {"velocity": 1.0, "acceleration": 0.8, "jerk": 2.5, "effort": 0.35 * model.effort_limit}
     checked = around = 0
+    used = dict.fromkeys(limits, 0.0)
     while checked < 3:
         ends = [np.array([-1.0, -1.2, 1.2, -1.0, 0.5, 0.0]) * rng.uniform(0.6, 1.3, 6) * [s, 1, 1, 1, 1, 1]
                 for s in (1.0, -1.0)]
         if collisions.collides(np.array(ends), 0.011).any():
             continue
-        motion = rbd.optimize_motion(model, *ends, None, {"duration": 1.0, "jerk_share": 0.1}, collisions=collisions,
-                                     starts=1)
+        motion = rbd.optimize_motion(model, *ends, None, {"duration": 1.0, "jerk_share": 0.001}, collisions=collisions,
+                                     starts=1, limits=rbd.MotionLimits(**limits))
         if motion.good:
             checked += 1
+            q = motion(np.arange(0.0, motion.duration, 1e-3)).q
+            v, a, j = (np.diff(q, k, axis=0) / 1e-3**k for k in (1, 2, 3))
+            tau = [pin.rnea(theirs, data, *x) for x in zip(q[1:-1], 0.5 * (v[1:] + v[:-1]), a, strict=True)]
+            for kind, values in zip(limits, (v, a, j, tau), strict=True):
+                ratio = float(np.max(np.abs(values) / limits[kind]))
+                assert ratio < 1.001
+                used[kind] = max(used[kind], ratio)
             around += not collisions.certify(np.array(ends), 0.01).clear
             for q in motion(np.arange(0.0, motion.duration, 1e-4)).q:
                 assert not pin.computeCollisions(theirs, data, manager, q, True)
+    assert min(used.values()) > 0.9    # of each limit
     middle = 0.5 * (ends[0] + ends[1])
     middle[1:3] = [0.0, 0.0]    # stretched out, through the boards: the other library sees what touches
     assert collisions.collides(middle) == pin.computeCollisions(theirs, data, manager, middle, True)
