@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.dynamics.constrained.mechanism import independent_coordinates
+from rbd_ros.core.dynamics.constrained.mechanism import Mechanism, independent_coordinates
 
 MODEL = rbd.sample("iiwa")
 
@@ -36,3 +36,21 @@ def test_a_preferred_one_that_follows_from_another_is_not_chosen():
 def test_a_mechanism_without_freedom_is_refused():
     with pytest.raises(rbd.RbdError, match="cannot move: its constraints have rank 7"):
         independent_coordinates(MODEL, np.eye(7)[None], np.zeros(7, dtype=bool))
+
+
+def test_a_mechanism_is_closed_from_far_guesses():
+    """Newton's steps are limited there; a posture that is farther from its guess than allowed is none."""
+    model = rbd.sample("five_bar")
+    loop = rbd.sample_constraints("five_bar", model)
+    begin = rbd.project(model, loop, model.neutral())[0]
+    chain = Mechanism(model, loop, independent_coordinates(
+        model, rbd.constraint_jacobian(model, loop, begin)[None], np.zeros(model.nv, dtype=bool)))
+    rng = np.random.default_rng(3)
+    u = begin[chain.own] + rng.uniform(-0.2, 0.2, (25, chain.size))
+    exact = chain.closed(u, np.tile(begin, (25, 1)), 1.0)
+    guess = exact.copy()
+    guess[:, chain.dependent] += rng.choice([-0.5, 0.5], (25, len(chain.dependent)))
+    found = chain.closed(u, guess, 2.0)
+    assert np.abs(rbd.constraint_values(model, loop, found)).max() < 1e-12
+    np.testing.assert_allclose(found, exact, atol=1e-10)
+    assert np.isnan(chain.closed(u, guess, 0.4)).all()
