@@ -45,6 +45,22 @@ def test_a_push_is_found_with_its_place():
     assert other.report()["touched"] == middle
 
 
+def test_the_covariance_of_means_is_in_the_order_of_the_joints():
+    half = np.tril(np.random.default_rng(1).uniform(0.1, 1.0, (7, 7)))
+    wanted, order = half @ half.T, [2, 0, 1, 6, 5, 3, 4]
+    values = {"joints": [NAMES[k] for k in order], "mean_covariance": wanted[np.ix_(order, order)].reshape(-1)}
+    np.testing.assert_allclose(observer(**values).settings.noise, wanted, rtol=1e-12)
+    assert observer().settings.noise is None and observer(sigma=[0.1, *np.zeros(6)]).settings.noise is None
+    np.testing.assert_array_equal(observer(sigma=[0.1]).settings.noise, 0.1**2 * np.eye(7))
+
+
+@pytest.mark.parametrize("wrong", [[1.0], [-1.0], np.ones(7), np.ones(49), np.eye(7).reshape(-1)[:-1],
+                                   -np.eye(7).reshape(-1), np.arange(49.0), np.full(49, np.inf)])
+def test_a_covariance_of_means_that_is_none_is_refused(wrong):
+    with pytest.raises(rbd.RbdError, match="parameter 'mean_covariance'"):
+        observer(mean_covariance=wrong)
+
+
 def test_a_gap_begins_anew():
     one = observer()
     fed(one, np.array([0.0, 0.0, 0.4, 30.0, 0.0, 0.0]))

@@ -477,7 +477,7 @@ def test_the_link_of_a_contact_is_the_likeliest_where_the_noise_is_known(known):
     """A force through the axes of joints 5 to 7: the last joint that must feel it is the fourth."""
     model = rbd.sample("iiwa")
     q, ms, rng = np.linspace(0.2, 1.0, 7), 1_000_000, np.random.default_rng(4)
-    detector = ContactDetector(model, np.full(7, 0.5), 0.1, np.full(7, 0.03) if known else None)
+    detector = ContactDetector(model, np.full(7, 0.5), 0.1, 0.03**2 * np.eye(7) if known else None)
     detector.warm_up()
     push = rbd.jacobian(model, q, "link_6").T @ np.array([0.0, 0.0, 0.0, 20.0, 0.0, 0.0])
     changes = []

@@ -67,6 +67,14 @@ def touched(values: Values) -> Any:
     return change.body if change else "nothing"
 
 
+def likeliest(values: Values) -> Any:
+    """The link that is touched after 50 ms, of efforts that the last joint hardly feels."""
+    observer, model = made(values)
+    for k in range(6):
+        observer.on_state(k * 10_000_000 + 1, NAMES, Q, np.zeros(2), rbd.gravity_effort(model, Q) - [10.0, 0.2])
+    return observer.detector.body
+
+
 def released(values: Values) -> float:
     """How long (s) after it, in steps of 10 ms, a contact has ended."""
     observer, model = made(values)
@@ -141,6 +149,8 @@ def observer_cases() -> dict[str, Case]:
         "release": Case(0.5, released, 0.5, {"threshold": 0.1, "gain": 1e4}, tolerance=0.011),
         "body": Case(model.body_names[1], wrench, (model.body_names[1], np.array([0.0, -1.0]))),
         "sigma": Case([0.3, 0.4], lambda values: seen(values, V, V)[1].sigma, np.array([0.3, 0.4])),
+        "mean_covariance": Case([0.01, 0.0, 0.0, 9.0], likeliest, body, {
+            "sigma": 0.1, "threshold": 1.0, "gain": 1e4, "friction.coulomb": False}),
         "payload.estimate": Case(body, weighed, lambda was: was + weighed({"payload.estimate": body})),
         "payload.memory": Case(2.0, lambda values: float(weighed(values)[1] < 0.2), 1.0, {"payload.estimate": body}),
         "friction.damping": Case(False, fast, lambda was: was - model.damping * V),

@@ -44,12 +44,13 @@ def run(namespace: argparse.Namespace) -> int:
                      "alarms per hour", *aligned([head, *rows]), "(N m or N; rad/s or m/s; ms)",
                      "faster motions, other loads and colder drives were not shown: record them, too"]))
     if namespace.output:
-        levels, sigma = (", ".join(f"{x:.6g}" for x in values) for values in (
-            thresholds.threshold, np.sqrt(np.diag(thresholds.covariance))))
+        levels, sigma, means = (", ".join(f"{x:.6g}" for x in values) for values in (
+            thresholds.threshold, np.sqrt(np.diag(thresholds.covariance)), thresholds.mean_covariance.reshape(-1)))
         names = ", ".join(f'"{name}"' for name in model.joint_names)
         write_text(namespace.output, "".join(
             f"{node}:\n  ros__parameters:\n    joints: [{names}]\n    {prefix}gain: {namespace.gain:g}\n"
             f"    {prefix}threshold: [{levels}]\n{more}" for node, prefix, more in (
-                ("observer", "", f"    sigma: [{sigma}]\n"), ("feedforward", "contact.", ""))))
+                ("observer", "", f"    sigma: [{sigma}]\n    mean_covariance: [{means}]\n"),
+                ("feedforward", "contact.", ""))))
         print(f"wrote {namespace.output}")
     return 0

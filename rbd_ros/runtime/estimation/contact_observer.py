@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.errors import RbdError, unknown_name
+from ...core.errors import RbdError, shown, unknown_name
 from ...core.estimation.external_wrench import ExternalWrench, external_wrench
 from ...core.estimation.momentum_observer import MomentumObserver
 from ...core.estimation.payload_estimator import PayloadEstimator
@@ -22,7 +22,7 @@ from ..friction_terms import FrictionTerms, drive_friction_rows, friction_rows
 from ..inputs.joint_map import JointMap
 from ..inputs.joint_states import StateInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
-from ..parameters import Table, parameter, table_of, taken, validate
+from ..parameters import Parameter, Table, parameter, table_of, taken, validate
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from .contacts import Contact, ContactDetector
 
@@ -35,7 +35,7 @@ LATE, AVERAGED = 3.0, 0.02    # average intervals after which states were lost; 
 @dataclass(frozen=True, kw_only=True)
 class ObserverSettings:
     """Validated parameters; `output`: permutation to the order of `joints`; lists (nv,) in model order. `unloaded`: the
-    model without the load that is estimated.
+    model without the load that is estimated. noise (nv, nv): covariance by which links are compared; None: unknown.
     """
 
     model: RobotModel
@@ -43,6 +43,7 @@ class ObserverSettings:
     joints: tuple[str, ...]
     output: NDArray[np.intp]
     friction: FrictionTerms
+    noise: Array | None
     effort_source: str = parameter("joint_states", "Source of the effort that acted. joint_states: field effort, the "
                                    "mean of both ends of an interval; effort: the last command on effort_topic, held.",
                                    choices=SOURCES, read_only=True)
@@ -80,15 +81,38 @@ class ObserverSettings:
             if values[row] and values[row] not in model.body_names:
                 raise unknown_name(f"link in parameter '{row}':", values[row], model.body_names)
         carrier = loaded(model, values)
-        return ObserverSettings(model=carrier, joints=joints, output=output,
+        own = taken(ObserverSettings, values, order)
+        noise = _matrix(values["mean_covariance"], order)
+        if noise is None and (own["sigma"] > 0.0).all():
+            noise = np.diag(own["sigma"] ** 2)
+        return ObserverSettings(model=carrier, joints=joints, output=output, noise=noise,
                                 unloaded=model if values["payload.body"] == values["payload.estimate"] else carrier,
                                 friction=FrictionTerms.from_values(values, order),
-                                **taken(ObserverSettings, values, order))
+                                **own)
 
 
+def _matrix(values: tuple[float, ...], order: Sequence[int] | NDArray[np.intp]) -> Array | None:
+    """A covariance (nv, nv) in model order from its rows, or None from a zero; raises `RbdError`."""
+    n = len(order)
+    if values == (0.0,):
+        return None
+    matrix = np.reshape(values, (n, n)) if len(values) == n * n and np.isfinite(values).all() else None
+    try:
+        if matrix is not None and np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-9 * np.abs(matrix).max()):
+            np.linalg.cholesky(0.5 * (matrix + matrix.T))
+            return np.asarray(0.5 * (matrix + matrix.T)[order][:, order])
+    except np.linalg.LinAlgError:
+        pass
+    raise RbdError(f"parameter 'mean_covariance': expected 0, or {n * n} numbers, the rows of a positive definite "
+                   f"matrix, got {shown(values)}")
+
+
+MEAN_COVARIANCE = Parameter("mean_covariance", "numbers", (0.0,), "Covariance of external efforts averaged over 20 ms, "
+                            "without contact, by which the likeliest link is found: its rows, N² m² (rbd thresholds "
+                            "finds it); 0: squares of sigma.", per="pair of joints")
 OBSERVER_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
-    *table_of(ObserverSettings), *friction_rows("The model has"),
+    *table_of(ObserverSettings), MEAN_COVARIANCE, *friction_rows("The model has"),
     *drive_friction_rows(),
 )
 
@@ -142,7 +166,7 @@ class ContactObserver:
         law = settings.friction.law(self.model)
         self._observer = MomentumObserver(self.model, settings.gain, law)
         earlier, self.detector = self.detector, ContactDetector(
-            self.model, settings.threshold, settings.release, settings.sigma if settings.knows_sigma else None)
+            self.model, settings.threshold, settings.release, settings.noise)
         if earlier is not None:    # the end of its contact is still to be told
             self.detector.body, self.detector.since_ns = earlier.body, earlier.since_ns
         self.detector.restart(self._state.stamp_ns)

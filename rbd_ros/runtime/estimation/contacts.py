@@ -15,8 +15,8 @@ from ...core.model.robot_model import RobotModel
 Array = NDArray[np.float64]
 ENDING = 0.7    # of the thresholds, below which all efforts must remain for the end of a contact
 NEVER = 1e300   # N m or N
-MEAN = 20_000_000      # ns: of the means by which links are compared
-AGAIN = 100_000_000    # ns: until they are compared again
+MEAN = 20_000_000     # ns: of the means by which links are compared
+AGAIN = 50_000_000    # ns: until they are compared again
 
 
 class Contact(NamedTuple):
@@ -65,30 +65,31 @@ class Touch(NamedTuple):
 
 
 class LikeliestLink:
-    """Compares all links while a contact lasts. sigma (nv,): of external efforts without contact, N m or N."""
+    """Compares all links while a contact lasts. covariance (nv, nv): of means over 20 ms without contact."""
 
-    def __init__(self, model: RobotModel, sigma: Array) -> None:
-        self._model, self._variance = model, sigma**2
+    def __init__(self, model: RobotModel, covariance: Array) -> None:
+        self._model, self._covariance = model, covariance
         self.restart()
 
     def restart(self) -> None:
         """The efforts before are unknown, or of no contact."""
-        self._rows: deque[tuple[int, Array]] = deque()
+        self._rows: deque[tuple[int, Array, Array]] = deque()
         self._next_ns = 0
 
     def update(self, time_ns: int, q: Array, external: Array, uncertainty: Array) -> str | None:
-        """The likeliest link by the mean of the last 20 ms, at most every 0.1 s; None in between."""
+        """The likeliest link by the mean of the last 20 ms, at most every 50 ms; None in between."""
         rows = self._rows
-        rows.append((time_ns, external))
+        rows.append((time_ns, external, uncertainty.copy()))
         while rows and not 0 <= time_ns - rows[0][0] <= MEAN:
             rows.popleft()
         self._next_ns = self._next_ns or time_ns + MEAN
         if time_ns < self._next_ns:
             return None
         self._next_ns = time_ns + AGAIN
-        mean = np.mean([row for _, row in rows], axis=0)
+        mean = np.mean([effort for _, effort, _ in rows], axis=0)
+        rubs = np.mean([uncertain for _, _, uncertain in rows], axis=0)
         try:
-            found = contact_probabilities(self._model, q, mean, self._variance + (0.5 * uncertainty) ** 2)
+            found = contact_probabilities(self._model, q, mean, self._covariance + np.diag((0.5 * rubs) ** 2))
         except RbdError:    # overflow
             return None
         return str(found.likeliest)
@@ -97,13 +98,13 @@ class LikeliestLink:
 class ContactDetector:
     """Follows external efforts (nv,) from state to state. threshold (nv,): N m or N; 0: the joint feels nothing.
 
-    release (s): for which all efforts must be seen to be small before a contact has ended. sigma (nv,): as of
+    release (s): for which all efforts must be seen to be small before a contact has ended. covariance (nv, nv): as of
     `LikeliestLink`; without it, the touched link is that of `touched_body`.
     """
 
-    def __init__(self, model: RobotModel, threshold: Array, release: float, sigma: Array | None = None) -> None:
+    def __init__(self, model: RobotModel, threshold: Array, release: float, covariance: Array | None = None) -> None:
         self._model, self._release_ns = model, round(release * 1e9)
-        self._links = None if sigma is None else LikeliestLink(model, sigma)
+        self._links = None if covariance is None else LikeliestLink(model, covariance)
         self.threshold = np.where(threshold > 0.0, threshold, NEVER)
         self.body: str | None = None    # the touched link
         self.since_ns = 0               # stamp of the state at which the contact began
@@ -112,7 +113,7 @@ class ContactDetector:
     def warm_up(self) -> None:
         """Load or compile the code that compares links."""
         if self._links is not None:
-            scratch, zero = LikeliestLink(self._model, np.ones(self._model.nv)), np.zeros(self._model.nv)
+            scratch, zero = LikeliestLink(self._model, np.eye(self._model.nv)), np.zeros(self._model.nv)
             for time_ns in (1, 1 + MEAN):
                 scratch.update(time_ns, self._model.neutral(), zero, zero)
 
@@ -134,13 +135,14 @@ class ContactDetector:
         above = bool((size > limit).any())
         if not above and self.body is None:
             return None
-        if (size > ENDING * limit).any():
+        large = bool((size > ENDING * limit).any())
+        if large:
             self._large_ns = time_ns
         elif self.body is not None and not 0 <= time_ns - self._large_ns < self._release_ns:
             left, self.body = self.body, None
             self.restart(time_ns)
             return Contact(time_ns, False, False, left, q, external)
-        body = self._touched(time_ns, q, external, uncertainty) if above else None
+        body = self._touched(time_ns, q, external, uncertainty) if large else None
         if body is None:
             return None
         begins, self.body = self.body is None, body
