@@ -146,13 +146,19 @@ def test_arm_and_stiffness_follow_in_closed_loop(start, private_domain):
         now = robot.call(Step, "simulator/step", Step.Request()).time    # refused, but it says the time
         peer.spin_until(lambda: peer.motor_efforts and peer.motor_states and publisher.get_subscription_count()
                         and peer.states and seconds(peer.states[-1]) > now.sec + 1e-9 * now.nanosec - 0.01, "states")
-        begins = seconds(peer.states[-1]) + 1.0    # s: it is announced before that, though this process may pause
         message = JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint(positions=list(begin)),
                                                              JointTrajectoryPoint(positions=list(goal))])
         message.points[1].time_from_start.nanosec = 600_000_000
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(round(begins * 1e9), 10**9)
+
+        def send():    # announced long before it begins, as this process or the node may pause
+            nonlocal begins
+            begins = seconds(peer.states[-1]) + 2.0
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(round(begins * 1e9), 10**9)
+            publisher.publish(message)
+
+        begins = 0.0
         peer.references.clear()
-        peer.spin_until(lambda: peer.references, "reference", lambda: publisher.publish(message))    # one may be lost
+        peer.spin_until(lambda: peer.references, "reference", send)
         assert seconds(peer.references[0]) < begins
         peer.spin_until(lambda: seconds(peer.states[-1]) > begins + 0.1, "motion")
         assert peer.set_parameter("stiffness", 500.0).successful
