@@ -36,13 +36,14 @@ from .linear_equations import (
 from .lagrangian import half_step, lagrangian, mean_momentum, turn_axes
 from .pd_law import command
 
-ITERATIONS = 60      # largest number of iterations per step; typically six
+ITERATIONS = 60      # largest number of iterations per step; typically three to six
 CLOSE = 1e-9         # relative change below which a stalled iteration has converged to rounding
 CLOSE_IF_CLOSED = 1e-6    # likewise with constraints, whose impulses may be nearly dependent
 SPRING_TURNS = 20    # linearisations of springs in one step
 FITTING = 1e-12      # relative tolerance of their efforts
-STEP_ROWS = 10 + BOX_ROWS    # workspace of `variational_step`
-WORK_ROWS = 9
+CARRIED = 3    # rows (nv,) that steps hand on: momentum, and two for the guess of `variational_step`
+STEP_ROWS = 11 + BOX_ROWS    # workspace of `variational_step`
+WORK_ROWS = 9    # and of the other kernels
 
 
 @routine
@@ -384,10 +385,15 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
     """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
     not finite. Arguments as of `variational_steps`; goes_on: from the end of the last step in this space
     (`step_space`), where `inertia_of` q is then.
+
+    The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, from what p has behind the momentum:
+    `ξ_{n−½}` and `ξ_{n−3⁄2} − 2 v_{n−1}`, or NaN.
     """
     given, inertia, rows, ends, frames, K, D, work = space
     none = D[:0, :0]
-    out, loads, boxes, v1, guess, start = rows[:4], rows[4:7], rows[10:], rows[7], rows[8], rows[9]
+    out, loads, v1, guess, start, basis, boxes = rows[:4], rows[4:7], rows[7], rows[8], rows[9], rows[10], rows[11:]
+    n = v.shape[0]
+    momentum, last, ahead = p[:n], p[n:2 * n], p[2 * n:]
     centre, end = frames[0][:frame.shape[0]], frames[1][:frame.shape[0]]
     D[:] = 0.0
     assign_rows(D, damping)
@@ -397,9 +403,15 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
     if springs.shape[0] > 0:
         linearise(springs, q, v, h, inertia[0], loads[2], K, D)
         loaded(springs, q, loads[2], effort, loads[1])
-    assign(start, p)
+    assign(start, momentum)
     assign(centre, frame)
     prepare(B, q, v, h, D, K, inertia, start, guess, given, centre, known, work)
+    for i in range(n):
+        twice = 2.0 * guess[i]
+        basis[i] = -guess[i]
+        if known and ahead[i] == ahead[i]:
+            basis[i] = last[i] - twice
+            guess[i] = ahead[i] + twice
     bounded = friction_boxes(joints, v, effort, 0.5 * h, boxes)
     assign(ends[0], q)
     assign(loads[0], start)
@@ -427,7 +439,9 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
         return False
     assign(q, ends[1])
     assign(v, v1)
-    assign(p, out[1])
+    assign(momentum, out[1])
+    assign(last, out[0])
+    assign(ahead, basis)
     assign(frame, end)
     return True
 
@@ -437,9 +451,9 @@ def variational(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, 
     """Advance q, v in place by variational steps `first` … `last` − 1 of h (s); returns the step before which it stops,
     as it has no solution or is not finite, or `last`.
 
-    p (nv,), frame, known: as in `prepare`. efforts, law: as of `command`. loads: wrenches in node frames, or empty;
-    table of springs; damping (nv, nv), that of springs included, or (0, 0). gravity: that of a frame at the centre of
-    mass. joints (ROWS, nv): see `joint_data`.
+    p (CARRIED·nv,): momentum as in `prepare`, and what `variational_step` guesses from; frame, known: as in `prepare`.
+    efforts, law: as of `command`. loads: wrenches in node frames, or empty; table of springs; damping (nv, nv), that of
+    springs included, or (0, 0). gravity: that of a frame at the centre of mass. joints (ROWS, nv): see `joint_data`.
     """
     wrench, springs, damping = loads
     n = size_v(B)
