@@ -24,6 +24,7 @@ except ImportError as reason:
 COMPILED = numba is not None
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 BARE: dict[str, Any] = numba_inside.BARE if COMPILED else {}    # without reference counting of arrays
+COUNTED = dict.fromkeys(BARE, True)    # with it, which else is as in the caller
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -37,6 +38,11 @@ def kernel(function: Callable[..., Any]) -> Any:
 def routine(function: Callable[..., Any]) -> Any:
     """A long kernel, compiled once and called (about 10 ns); inlined, several would take minutes to compile."""
     return linking.Callee(function, OPTIONS) if COMPILED else function
+
+
+def allocating(function: Callable[..., Any]) -> Any:
+    """A routine that allocates, for callers that count no references."""
+    return linking.Callee(function, {**COUNTED, **OPTIONS}) if COMPILED else function
 
 
 def sweep(function: Callable[..., Any]) -> Any:

@@ -20,14 +20,14 @@ import numpy as np
 
 from ..compiled.assign import assign, assign_rows
 from ..compiled.entry import entry
-from ..compiled.kernel import kernel, routine
+from ..compiled.kernel import allocating, kernel, routine, sweep
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..dynamics.momentum import SIZE
 from ..dynamics.spring_kernels import add_spring_efforts, spring_stiffness
 from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
-from ..model.block import ZERO, all_finite, node_count, put, size_v, vector
+from ..model.block import ZERO, all_finite, node_count, put, size_q, size_v, vector
 from .impulses import boxed
 from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
 from .linear_equations import (
@@ -36,21 +36,30 @@ from .linear_equations import (
 from .lagrangian import half_step, lagrangian, mean_momentum, turn_axes
 from .pd_law import command
 
-ITERATIONS = 60      # largest number of iterations per step; typically six
+ITERATIONS = 60      # largest number of iterations per step; typically three to six
 CLOSE = 1e-9         # relative change below which a stalled iteration has converged to rounding
 CLOSE_IF_CLOSED = 1e-6    # likewise with constraints, whose impulses may be nearly dependent
 SPRING_TURNS = 20    # linearisations of springs in one step
 FITTING = 1e-12      # relative tolerance of their efforts
-STEP_ROWS = 10 + BOX_ROWS    # workspace of `variational_step`
+CARRIED = 3    # rows (nv,) that steps hand on: momentum, and two for the guess of `variational_step`
+STEP_ROWS = 11 + BOX_ROWS    # workspace of `variational_step`
+WORK_ROWS = 9    # and of the other kernels
 
 
 @routine
+def working_space(B):
+    """Workspace of the kernels below: of bodies; positions; rows (WORK_ROWS, nv)."""
+    n = size_v(B)
+    return np.empty(max(SIZE, MASS_SIZE) * node_count(B) + n * n), np.empty(size_q(B)), np.empty((WORK_ROWS, n))
+
+
+@sweep
 def mass_of(B, q, W, H):
     """H: mass matrix at q."""
     mass_matrix_recursion(B, q, 0, W, H.reshape(-1), 0)
 
 
-@routine
+@sweep
 def leave_center(q, H, p, v, frame):
     """Convert momentum p and velocity v (nv,) of a floating robot to values relative to its centre of mass, whose
     position and velocity in world axes are stored in frame (9,). H: mass matrix at q.
@@ -71,12 +80,12 @@ def center(H):
     return (-H[1, 5] / H[3, 3], H[0, 5] / H[3, 3], -H[0, 4] / H[3, 3])
 
 
-@routine
-def inertia_of(B, q, p, v, inertia):
+@sweep
+def inertia_of(B, q, p, v, inertia, work):
     """inertia (2, nv, nv): mass matrix at q and its inverse; v (nv,): velocity with momentum p (nv,)."""
     n = p.shape[0]
-    H, F = inertia[0], np.empty(n * n)
-    mass_of(B, q, np.empty(MASS_SIZE * node_count(B)), H)
+    H, F = inertia[0], work[0][MASS_SIZE * node_count(B):]
+    mass_of(B, q, work[0], H)
     assign(F, H.reshape(-1))
     factor(F, n)
     assign(v, p)
@@ -84,8 +93,8 @@ def inertia_of(B, q, p, v, inertia):
     inverse_of_factor(F, n, inertia[1].reshape(-1))
 
 
-@routine
-def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known):
+@sweep
+def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known, work):
     """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
     the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
     their factor `h D M̃⁻¹`; with a frame M at the middle.
@@ -93,8 +102,6 @@ def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known):
     damping, stiffness: (nv, nv), or (0, 0) for none. inertia: of `inertia_of` at q. frame: see `leave_center`; (0,):
     not relative to it. known: p and frame are valid from the previous step.
     """
-    n = size_v(B)
-    W = np.empty(max(SIZE, MASS_SIZE) * node_count(B))
     assign(xi, v)
     if known:
         if frame.shape[0] > 0:
@@ -106,14 +113,22 @@ def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known):
             leave_center(q, inertia[0], p, xi, frame)
         turn_axes(B, p, q, False, p)
     if frame.shape[0] > 0:
-        middle = np.empty(q.shape[0])
-        half_step(B, q, xi, 0.5 * h, True, middle)
-        mass_of(B, middle, W, out[3])
+        half_step(B, q, xi, 0.5 * h, True, work[1])
+        mass_of(B, work[1], work[0], out[3])
+    assign_rows(out[0], inertia[1])
+    assign_rows(out[1], inertia[1])
+    if damping.shape[0] > 0 or stiffness.shape[0] > 0:
+        dissipate(h, damping, stiffness, inertia, out)
+
+
+@allocating
+def dissipate(h, damping, stiffness, inertia, out):
+    """The `out` of `prepare` with damping and springs."""
+    n = inertia.shape[1]
     slope, response, share = out[0], out[1], out[2]
-    assign_rows(response, inertia[1])
     if stiffness.shape[0] > 0:
         assign_rows(response, symmetric_inverse(inertia[0] + 0.25 * h * h * stiffness))
-    assign_rows(slope, response)
+        assign_rows(slope, response)
     share[:] = 0.0
     if damping.shape[0] == 0:
         return
@@ -137,9 +152,9 @@ def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known):
        "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
 def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     """`prepare`."""
-    inertia = np.empty((2, v.shape[0], v.shape[0]))
-    inertia_of(B, q, v, xi, inertia)
-    prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known)
+    inertia, work = np.empty((2, v.shape[0], v.shape[0])), working_space(B)
+    inertia_of(B, q, v, xi, inertia, work)
+    prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known, work)
 
 
 @kernel
@@ -161,8 +176,8 @@ def accelerate(x, new, old, known):
         old[0, i], old[1, i] = x[i], r
 
 
-@routine
-def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
+@sweep
+def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame, work):
     """Solve a step from the positions ends[0]; its end is stored in ends[1].
 
     loads: rows momentum p (parents' axes); efforts, which include springs at a displacement from q; this displacement.
@@ -175,12 +190,10 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     p, effort, offset = loads[0], loads[1], loads[2]
     xi = out[0]
     n = size_v(B)
-    W = np.empty(SIZE * node_count(B))
-    middle = np.empty(q.shape[0])
-    rows = np.empty((9, n))
+    W, middle, rows = work
     g, momentum, start, end, mean, rest, new, old = (
         rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7:])
-    response = np.ascontiguousarray(given[1]).reshape(-1)
+    response = given[1].reshape(-1)
     half = 0.5 * h
     last = np.inf
     close = CLOSE if free.shape[0] == 0 else CLOSE_IF_CLOSED
@@ -247,9 +260,10 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     for i in range(n):
         start[i] = h * g[i] + out[2, i]
     if free.shape[0] > 0:    # impulses of constraints, in both halves of the step
-        assign(out[3], solved_for(np.eye(n) + given[2], -rest) if damping.shape[0] > 0 else -rest)
+        if damping.shape[0] > 0:
+            undo_share(given[2], rest)
         for i in range(n):
-            out[3, i] -= out[2, i]
+            out[3, i] = -rest[i] - out[2, i]
             start[i] += 2.0 * out[3, i]
     turn_axes(B, start, middle, False, end)
     for i in range(n):
@@ -257,23 +271,30 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     return True
 
 
+@allocating
+def undo_share(share, x):
+    """x (n,) becomes (1 + share)⁻¹ x."""
+    assign(x, solved_for(np.eye(x.shape[0]) + share, x))
+
+
 @entry("boolean(float64[::1], float64[:, ::1], float64, float64[:, ::1], float64[::1], float64[:, ::1], "
        "float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1])")
 def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
     """`solve`."""
-    return solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame)
+    return solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame, working_space(B))
 
 
-@routine
-def finish(B, q, p, h, boxes, inertia, v, frame):
+@sweep
+def finish(B, q, p, h, boxes, inertia, v, frame, work):
     """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes (as in
     `solve`), which are added to p; inertia: that of `inertia_of` there. A floating robot (frame) goes on along the path
     of its centre of mass.
     """
     turn_axes(B, p, q, True, v)
-    inertia_of(B, q, v, v, inertia)
+    inertia_of(B, q, v, v, inertia, work)
     if boxes.shape[0] > 0:
-        impulse = np.zeros(p.shape[0])
+        impulse = work[2][0]
+        impulse[:] = 0.0
         boxed(inertia[1].reshape(-1), boxes, v, impulse)
         turn_axes(B, impulse, q, False, impulse)
         for i in range(p.shape[0]):
@@ -291,10 +312,10 @@ def finish(B, q, p, h, boxes, inertia, v, frame):
 @entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[::1], float64[::1])")
 def finish_entry(B, q, p, h, boxes, v, frame):
     """`finish`."""
-    finish(B, q, p, h, boxes, np.empty((2, p.shape[0], p.shape[0])), v, frame)
+    finish(B, q, p, h, boxes, np.empty((2, p.shape[0], p.shape[0])), v, frame, working_space(B))
 
 
-@routine
+@allocating
 def linearise(springs, q, v, h, H, offset, K, D):
     """Of springs at this `offset` of half a step of h (s) from q, to which velocities v lead: stiffness K (n, n), and
     added to D (n, n) the damping of stiff ones, `½ h K h²(4 M + h² K)⁻¹ K` (`variational`). H (n, n): M at q.
@@ -321,7 +342,7 @@ def linearise(springs, q, v, h, H, offset, K, D):
             D[k, i] += y
 
 
-@routine
+@allocating
 def loaded(springs, q, offset, effort, load):
     """load (n,): this effort and those of springs at q + offset."""
     x = np.empty(effort.shape[0])
@@ -331,7 +352,7 @@ def loaded(springs, q, offset, effort, load):
     add_spring_efforts(springs, x, load)
 
 
-@routine
+@allocating
 def relax(springs, q, xi, h, effort, K, load, offset):
     """Move the offset of springs to where a step of h (s) with velocity xi has them; whether the efforts there, `load`
     in return, are those of the linear springs of that step.
@@ -351,27 +372,46 @@ def relax(springs, q, xi, h, effort, K, load, offset):
 
 
 @routine
+def step_space(B, damping, springs):
+    """Workspace of `variational_step` with this damping and number of springs."""
+    n = size_v(B)
+    size = n if springs > 0 else 0
+    return (np.empty((4, n, n)), np.empty((2, n, n)), np.zeros((STEP_ROWS, n)), np.empty((2, size_q(B))),
+            np.empty((2, 9)), np.empty((size, size)), np.empty((n, n) if size > 0 else damping.shape), working_space(B))
+
+
+@sweep
 def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space):
     """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
-    not finite. Arguments as of `variational_steps`; goes_on: from the end of the last step in this space: arrays
-    (4, n, n), (2, n, n), of `inertia_of` q in return, (STEP_ROWS, n), (2, nq), (2, 9), twice (n, n), or without springs
-    (0, 0) and the shape of damping.
+    not finite. Arguments as of `variational_steps`; goes_on: from the end of the last step in this space
+    (`step_space`), where `inertia_of` q is then.
+
+    The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, from what p has behind the momentum:
+    `ξ_{n−½}` and `ξ_{n−3⁄2} − 2 v_{n−1}`, or NaN.
     """
-    given, inertia, rows, ends, frames, K, D = space
+    given, inertia, rows, ends, frames, K, D, work = space
     none = D[:0, :0]
-    out, loads, boxes, v1, guess, start = rows[:4], rows[4:7], rows[10:], rows[7], rows[8], rows[9]
+    out, loads, v1, guess, start, basis, boxes = rows[:4], rows[4:7], rows[7], rows[8], rows[9], rows[10], rows[11:]
+    n = v.shape[0]
+    momentum, last, ahead = p[:n], p[n:2 * n], p[2 * n:]
     centre, end = frames[0][:frame.shape[0]], frames[1][:frame.shape[0]]
     D[:] = 0.0
     assign_rows(D, damping)
     assign(loads[1], effort)
     if not goes_on:
-        inertia_of(B, q, v, v1, inertia)
+        inertia_of(B, q, v, v1, inertia, work)
     if springs.shape[0] > 0:
         linearise(springs, q, v, h, inertia[0], loads[2], K, D)
         loaded(springs, q, loads[2], effort, loads[1])
-    assign(start, p)
+    assign(start, momentum)
     assign(centre, frame)
-    prepare(B, q, v, h, D, K, inertia, start, guess, given, centre, known)
+    prepare(B, q, v, h, D, K, inertia, start, guess, given, centre, known, work)
+    for i in range(n):
+        twice = 2.0 * guess[i]
+        basis[i] = -guess[i]
+        if known and ahead[i] == ahead[i]:
+            basis[i] = last[i] - twice
+            guess[i] = ahead[i] + twice
     bounded = friction_boxes(joints, v, effort, 0.5 * h, boxes)
     assign(ends[0], q)
     assign(loads[0], start)
@@ -379,7 +419,8 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
         assign(ends[1], q)
         assign(out[0], guess)
         for _ in range(SPRING_TURNS):
-            if not solve(B, ends, h, loads, wrench, D, K, given, none, boxes if bounded else boxes[:0], out, centre):
+            if not solve(B, ends, h, loads, wrench, D, K, given, none, boxes if bounded else boxes[:0], out, centre,
+                         work):
                 return False
             if springs.shape[0] == 0 or relax(springs, q, out[0], h, effort, K, loads[1], loads[2]):
                 break
@@ -390,7 +431,7 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
         if end.shape[0] > 0:
             for i in range(3):
                 end[6 + i] += gravity[i]
-        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], inertia, v1, end)
+        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], inertia, v1, end, work)
         if limit_boxes(joints, ends[1], v1, boxes) == 0:
             break
         bounded = True
@@ -398,7 +439,9 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
         return False
     assign(q, ends[1])
     assign(v, v1)
-    assign(p, out[1])
+    assign(momentum, out[1])
+    assign(last, out[0])
+    assign(ahead, basis)
     assign(frame, end)
     return True
 
@@ -408,15 +451,13 @@ def variational(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, 
     """Advance q, v in place by variational steps `first` … `last` − 1 of h (s); returns the step before which it stops,
     as it has no solution or is not finite, or `last`.
 
-    p (nv,), frame, known: as in `prepare`. efforts, law: as of `command`. loads: wrenches in node frames, or empty;
-    table of springs; damping (nv, nv), that of springs included, or (0, 0). gravity: that of a frame at the centre of
-    mass. joints (ROWS, nv): see `joint_data`.
+    p (CARRIED·nv,): momentum as in `prepare`, and what `variational_step` guesses from; frame, known: as in `prepare`.
+    efforts, law: as of `command`. loads: wrenches in node frames, or empty; table of springs; damping (nv, nv), that of
+    springs included, or (0, 0). gravity: that of a frame at the centre of mass. joints (ROWS, nv): see `joint_data`.
     """
     wrench, springs, damping = loads
     n = size_v(B)
-    size = n if springs.shape[0] > 0 else 0
-    space = (np.empty((4, n, n)), np.empty((2, n, n)), np.zeros((STEP_ROWS, n)), np.empty((2, q.shape[0])),
-             np.empty((2, 9)), np.empty((size, size)), np.empty((n, n) if size > 0 else damping.shape))
+    space = step_space(B, damping, springs.shape[0])
     effort = np.empty(n)
     for s in range(first, last):
         command(B, q, v, efforts, law, s, effort)

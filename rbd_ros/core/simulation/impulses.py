@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..compiled.entry import entry
-from ..compiled.kernel import routine
+from ..compiled.kernel import allocating, sweep
 from ..model.block import finite_range
 from .joint_data import AIM, HIGH, LOW
 from .linear_equations import solve_symmetric
 
 
-@routine
+@allocating
 def impulses(W, low, high, v, p):
     """v (n,) in: velocity without the impulses; out: with them, p (n,), in: a guess, or 0. W (n·n): inverse inertia;
     low, high (n,): the boxes.
@@ -93,7 +93,7 @@ def impulses(W, low, high, v, p):
     return -1
 
 
-@routine
+@sweep
 def boxed(W, boxes, v, p):
     """`impulses` with the rows of `boxes` (`joint_data`)."""
     for i in range(v.shape[0]):

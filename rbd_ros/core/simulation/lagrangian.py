@@ -2,7 +2,7 @@
 """
 from __future__ import annotations
 
-from ..compiled.kernel import kernel, routine
+from ..compiled.kernel import kernel, sweep
 from ..dynamics.momentum import momentum_recursion
 from ..lie.so3 import right_jacobian
 from ..lie.spatial import add, rotate, rotate_back, scale
@@ -70,7 +70,7 @@ def mean_momentum(B, p0, p1, v, half, out):
             put(out, iv, scale(0.5, add(rotate_back(J, vector(p0, iv)), rotate(J, vector(p1, iv)))))
 
 
-@routine
+@sweep
 def lagrangian(B, q, v, wrench, W, p, g):
     """p = ∂L/∂v and g = ∂L/∂q along the group plus `Sᵀ` wrenches: see `momentum_recursion`."""
     momentum_recursion(B, q, v, wrench, W, False, p, g)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled.kernel import kernel, routine
+from ..compiled.kernel import kernel, routine, sweep
 
 
 @routine
@@ -37,7 +37,7 @@ def add_times(scale, A, x, out):
         out[i] += scale * y
 
 
-@routine
+@sweep
 def add_product(scale, A, X, out):
     """`out += scale A X`, of (n, n)."""
     n = A.shape[0]
@@ -49,7 +49,7 @@ def add_product(scale, A, X, out):
                     out[i, j] += x * X[k, j]
 
 
-@routine
+@sweep
 def factor(A, n):
     """The lower half of A (n·n), positive definite, becomes L and D⁻¹ of A = Lᵀ D L; NaN where it is not definite. From
     the last row on, by which zeros of the mass matrix of a tree remain zeros (Featherstone 2005).
@@ -66,7 +66,7 @@ def factor(A, n):
         A[n * k + k] = inverse
 
 
-@routine
+@sweep
 def substitute(A, n, x):
     """x (n,) becomes A⁻¹ x, of the `factor` of A (n·n)."""
     for k in range(n - 1, -1, -1):
@@ -79,21 +79,21 @@ def substitute(A, n, x):
         x[k] = y
 
 
-@routine
+@sweep
 def solve_symmetric(A, n, x):
     """x (n,) becomes A⁻¹ x of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
     factor(A, n)
     substitute(A, n, x)
 
 
-@routine
+@sweep
 def inverse_of_symmetric(A, n, out):
     """out (n·n): A⁻¹ of a positive definite A (n·n), which is overwritten; NaN where it is not definite."""
     factor(A, n)
     inverse_of_factor(A, n, out)
 
 
-@routine
+@sweep
 def inverse_of_factor(A, n, out):
     """out (n·n): A⁻¹, of the `factor` of A (n·n). L A⁻¹ = D⁻¹ L⁻ᵀ, of which the lower half is D⁻¹: row by row."""
     for i in range(n):

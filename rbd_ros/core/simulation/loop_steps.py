@@ -21,7 +21,7 @@ from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..model.block import integer, node_count, size_v
 from ..model.constraint_block import ROWS
 from .constrained_motion import SHARE
-from .discrete_mechanics import finish, inertia_of, prepare, solve
+from .discrete_mechanics import finish, inertia_of, prepare, solve, working_space
 from .impulses import boxed
 from .joint_data import BOX_ROWS, DAMPING, HELD, LIMIT, POSITION, effort_at, finite, friction_boxes, limit_boxes
 from .linear_equations import factor, inverse_of_symmetric, substitute
@@ -200,7 +200,7 @@ def explicit_step(method, B, C, q, v, h, efforts, wrench, joints, end, lam, work
     solution. lam (m,): multipliers; work: of bodies, of `constrained_states`, and A and f.
     """
     q1, v1 = end
-    W, S, A, f = work
+    W, S, A, f = work[:4]
     n, m = v.shape[0], f.shape[0]
     none, dv, effort = np.zeros(n), np.empty(n), np.empty(n)
     damping, implicit = joints[DAMPING], False
@@ -278,12 +278,12 @@ def explicit_step(method, B, C, q, v, h, efforts, wrench, joints, end, lam, work
 def implicit_step(B, C, q, v, h, effort, wrench, damping, joints, end, lam, work):
     """The same by `variational`."""
     q1, v1 = end
-    W, A, f = work[0], work[2], work[3]
+    W, A, f, space = work[0], work[2], work[3], work[4]
     n, m = v.shape[0], f.shape[0]
     none, frame, p, guess, given = np.empty((0, 0)), np.empty(0), np.empty(n), np.empty(n), np.empty((4, n, n))
     inertia = np.empty((2, n, n))
-    inertia_of(B, q, v, guess, inertia)
-    prepare(B, q, v, h, damping, none, inertia, p, guess, given, frame, False)
+    inertia_of(B, q, v, guess, inertia, space)
+    prepare(B, q, v, h, damping, none, inertia, p, guess, given, frame, False, space)
     middle, dv = q.copy(), np.empty(n)
     moved(B, q, v, 0.5 * h, dv, middle)
     rows_at(B, C, middle, W, A, f)
@@ -306,12 +306,13 @@ def implicit_step(B, C, q, v, h, effort, wrench, damping, joints, end, lam, work
     while True:    # repeat with added boxes until no further limit is exceeded
         assign(ends[1], q)
         assign(out[0], guess)
-        if not solve(B, ends, h, loads, wrench, damping, none, given, P, boxes if bounded else boxes[:0], out, frame):
+        if not solve(B, ends, h, loads, wrench, damping, none, given, P, boxes if bounded else boxes[:0], out, frame,
+                     space):
             return False
         if limit_boxes(joints, ends[1], out[0], boxes) != 0:
             bounded = True
             continue
-        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], inertia, v1, frame)
+        finish(B, ends[1], out[1], h, boxes if bounded else boxes[:0], inertia, v1, frame, space)
         if limit_boxes(joints, ends[1], v1, boxes) == 0:
             break
         bounded = True
@@ -331,7 +332,7 @@ def loop_steps(method, B, C, holonomic, q, v, efforts, wrench, damping, joints, 
     arguments as of `rk4_steps`. Out: multipliers (m,) of the last step.
     """
     n, m, nodes = size_v(B), integer(C, ROWS), node_count(B)
-    work = np.zeros(SIZE * nodes), np.empty(work_size(nodes, n, m)), np.empty(m * n), np.empty(m)
+    work = np.zeros(SIZE * nodes), np.empty(work_size(nodes, n, m)), np.empty(m * n), np.empty(m), working_space(B)
     q1, v1, effort, lam = q.copy(), v.copy(), np.empty(n), np.zeros(m)
     for s in range(steps):
         given = efforts[min(s, efforts.shape[0] - 1)]

@@ -8,7 +8,7 @@ from ..compiled.entry import entry
 from ..compiled.kernel import sweep
 from ..model.block import size_v
 from ..specialize.many_states import compute_range
-from .discrete_mechanics import variational
+from .discrete_mechanics import CARRIED, variational
 from .joint_data import BOX_ROWS, DAMPING, finite, limit_boxes
 from .pd_law import command
 from .rk4_steps import rk4
@@ -33,7 +33,7 @@ def motions(method, B, q, v, efforts, gains, reference, period, last, wrench, da
     for i in range(begin, end):
         law = gains, reference[min(i, reference.shape[0] - 1)], period, last[i]
         effort = efforts[min(i, efforts.shape[0] - 1)]
-        p, center = np.zeros(n), np.zeros(frame.shape[0])
+        p, center = np.zeros(CARRIED * n), np.zeros(frame.shape[0])
         for k in range(1, q.shape[1]):
             if not made[i]:
                 break

@@ -9,13 +9,13 @@ import numpy as np
 
 from ..compiled.assign import assign
 from ..compiled.entry import entry
-from ..compiled.kernel import kernel, routine, sweep
+from ..compiled.kernel import allocating, kernel, routine, sweep
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.articulated import shared_size, tree_recursion
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..dynamics.spring_kernels import add_spring_efforts
-from ..model.block import node_count
+from ..model.block import node_count, size_q, size_v
 from .first_event import FINEST, SEARCH, judge, next_trial, open_search
 from .impulses import impulses
 from .joint_data import (
@@ -101,14 +101,23 @@ def rk4_end(B, q, s, u, a, dv, q2, q1, v1):
 
 
 @routine
-def attempt(B, q, v, x, part, h, efforts, joints, mode, held, loads, W, q1, v1, excess):
+def step_space(B):
+    """Workspace of `step_over_events`: of `mode_accelerations`, stages, rows, positions, of the search."""
+    n = size_v(B)
+    return (np.empty(tree_size(B)), np.empty((2, 4, n)), np.empty((7 + 2 * EXCESS_ROWS, n)), np.empty((3, size_q(B))),
+            np.empty(SEARCH))
+
+
+@sweep
+def attempt(B, q, v, x, part, h, efforts, joints, mode, held, loads, space, q1, v1, excess):
     """q1, v1: the state after the part `part` of a step of h (s), from x on, with its excess; returns the largest, NaN
     where the mass matrix is singular.
     """
-    n = v.shape[0]
-    u, a, rows, q2, place = np.empty((4, n)), np.empty((4, n)), np.empty((4, n)), np.empty(q.shape[0]), q.copy()
-    tau, effort, dv, taken = rows[0], rows[1], rows[2], rows[3]
+    W, stages, rows, places, _ = space
+    u, a, q2, place = stages[0], stages[1], places[0], places[1]
+    tau, taken, dv, effort = rows[0], rows[1], rows[2], rows[3]
     assign(u[0], v)
+    assign(place, q)
     for k in range(4):
         if k > 0:
             rk4_place(B, q, k, part * h, u, a, dv, q2, place)
@@ -161,7 +170,7 @@ def at_stop(joints, i, q):
     return k >= 0 and q[k] <= joints[LOWER, i], k >= 0 and q[k] >= joints[UPPER, i]
 
 
-@routine
+@allocating
 def pushed(B, q, v, low, high):
     """v (nv,) with impulses in these boxes."""
     n = v.shape[0]
@@ -171,15 +180,15 @@ def pushed(B, q, v, low, high):
     impulses(W, low, high, v, np.zeros(n))
 
 
-@routine
-def stop(B, q, v, joints):
-    """v (nv,) after inelastic impulses of stops; friction has no impulse in zero time."""
+@sweep
+def stop(B, q, v, joints, boxes):
+    """v (nv,) after inelastic impulses of stops; friction has no impulse in zero time. boxes (2, nv): space.
+    """
     hits = False
     for i in range(v.shape[0]):
         low, high = at_stop(joints, i, q)
         hits |= (low and v[i] < 0.0) or (high and v[i] > 0.0)
     if hits:
-        boxes = np.zeros((2, v.shape[0]))
         for i in range(v.shape[0]):
             low, high = at_stop(joints, i, q)
             boxes[0, i] = -np.inf if high else 0.0
@@ -187,8 +196,8 @@ def stop(B, q, v, joints):
         pushed(B, q, v, boxes[0], boxes[1])
 
 
-@routine
-def choose_mode(B, q, v, effort, joints, released, loads, W, mode, held):
+@sweep
+def choose_mode(B, q, v, effort, joints, released, loads, space, mode, held):
     """mode, held: at a state under smooth efforts. released (nv,): directions in which coordinates break away, 0: none.
     """
     n = v.shape[0]
@@ -205,9 +214,8 @@ def choose_mode(B, q, v, effort, joints, released, loads, W, mode, held):
             mode[MOST, i] = np.inf if low else most
     if not resting:
         return
-    rows = np.empty((3, n))
-    mode_accelerations(B, q, v, effort, joints, mode, held, loads, rows[0], W, rows[1], rows[2])
-    a = rows[1]
+    tau, taken, a = space[2][0], space[2][1], space[2][2]
+    mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, space[0], a, taken)
     pushed(B, q, a, mode[LEAST], mode[MOST])
     for i in range(n):
         if mode[LEAST, i] < mode[MOST, i]:
@@ -217,21 +225,22 @@ def choose_mode(B, q, v, effort, joints, released, loads, W, mode, held):
                 mode[SIGN, i] = np.sign(a[i])
 
 
-@routine
-def step_over_events(B, q, v, h, efforts, joints, loads, W, end_q, end_v, mode, held):
+@sweep
+def step_over_events(B, q, v, h, efforts, joints, loads, space, end_q, end_v, mode, held):
     """Advance q, v in place by a step of h (s); returns DONE, ENDLESS or LEFT. efforts (k, nv): see `effort_at`; end_q,
-    end_v, mode, held: space.
+    end_v, mode, held: space, as `step_space`.
     """
     n = v.shape[0]
-    rows = np.zeros((6, n))
-    new_v, released, effort, excess = rows[0], rows[1], rows[2], rows[3:6]
-    last, new_q, search = np.empty((EXCESS_ROWS, n)), np.empty(q.shape[0]), np.empty(SEARCH)
+    rows, new_q, search = space[2], space[3][2], space[4]
+    new_v, released, effort = rows[4], rows[5], rows[6]
+    excess, last = rows[7:7 + EXCESS_ROWS], rows[7 + EXCESS_ROWS:]
+    released[:] = 0.0
     x, close = 0.0, 0
     for _ in range(2 * n + 6):
-        stop(B, q, v, joints)
+        stop(B, q, v, joints, rows[:2])
         effort_at(efforts, x, effort)
-        choose_mode(B, q, v, effort, joints, released, loads, W, mode, held)
-        largest = attempt(B, q, v, x, 1.0 - x, h, efforts, joints, mode, held, loads, W, end_q, end_v, last)
+        choose_mode(B, q, v, effort, joints, released, loads, space, mode, held)
+        largest = attempt(B, q, v, x, 1.0 - x, h, efforts, joints, mode, held, loads, space, end_q, end_v, last)
         if not largest > 0.0:
             if not largest <= 0.0:
                 return LEFT
@@ -244,7 +253,7 @@ def step_over_events(B, q, v, h, efforts, joints, loads, W, end_q, end_v, mode, 
             length = next_trial(search, TRIALS, BISECT, 0.0)
             if length == 0.0:
                 break
-            largest = attempt(B, q, v, x, length, h, efforts, joints, mode, held, loads, W, new_q, new_v, excess)
+            largest = attempt(B, q, v, x, length, h, efforts, joints, mode, held, loads, space, new_q, new_v, excess)
             if not largest < np.inf:
                 return LEFT
             if judge(search, largest):
@@ -257,18 +266,18 @@ def step_over_events(B, q, v, h, efforts, joints, loads, W, end_q, end_v, mode, 
         assign(v, end_v)
         x += part
         effort_at(efforts, x, effort)
-        pass_event(B, q, v, effort, joints, mode, held, loads, W, last, released)
+        pass_event(B, q, v, effort, joints, mode, held, loads, space, last, released)
         close += part < CLOSE
         if close > 1:
             return ENDLESS
         if 1.0 - x <= FINEST:
-            stop(B, q, v, joints)
+            stop(B, q, v, joints, rows[:2])
             return DONE
     return ENDLESS
 
 
-@routine
-def pass_event(B, q, v, effort, joints, mode, held, loads, W, excess, released):
+@sweep
+def pass_event(B, q, v, effort, joints, mode, held, loads, space, excess, released):
     """q, v exactly at the events with positive excess; released (nv,): directions in which held coordinates break away.
     """
     n = v.shape[0]
@@ -278,9 +287,8 @@ def pass_event(B, q, v, effort, joints, mode, held, loads, W, excess, released):
         if excess[PLACE, i] > 0.0:
             k = int(joints[POSITION, i])
             q[k] = min(max(q[k], joints[LOWER, i]), joints[UPPER, i])
-    rows = np.empty((3, n))
-    tau, a, taken = rows[0], rows[1], rows[2]
-    mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, W, a, taken)
+    tau, taken, a = space[2][0], space[2][1], space[2][2]
+    mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, space[0], a, taken)
     for i in range(n):
         released[i] = 0.0
         if excess[EFFORT, i] > 0.0:
@@ -293,7 +301,7 @@ def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
     events have no end, or `last`. B: of the model; loads: as of `mode_accelerations`; other arguments as of
     `semi_implicit`; without a law as many efforts of each step as `effort_at` takes.
     """
-    W = np.empty(tree_size(B))
+    space = step_space(B)
     q1, v1, end_q, end_v = q.copy(), v.copy(), q.copy(), v.copy()
     mode, held = np.empty((MODE_ROWS, v.shape[0])), np.zeros(v.shape[0], np.bool_)
     constant = np.empty((1, v.shape[0]))
@@ -304,7 +312,7 @@ def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
         if law[0].shape[0] > 0:
             command(B, q, v, efforts, law, s, constant[0])
             effort = constant
-        outcome = step_over_events(B, q1, v1, h, effort, joints, loads, W, end_q, end_v, mode, held)
+        outcome = step_over_events(B, q1, v1, h, effort, joints, loads, space, end_q, end_v, mode, held)
         if outcome == ENDLESS:
             return -1 - s
         if outcome == LEFT or any_fast(joints, v1) or not finite(q1, v1):

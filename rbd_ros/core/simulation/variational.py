@@ -26,7 +26,7 @@ from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches
 from .bounds import Boxes
 from .constrained_motion import ConstrainedMotion
-from .discrete_mechanics import FITTING, SPRING_TURNS, finish_entry, prepare_entry, solve_entry
+from .discrete_mechanics import CARRIED, FITTING, SPRING_TURNS, finish_entry, prepare_entry, solve_entry
 from .joint_data import BREAKAWAY, LOAD
 from .springs import ArmSprings
 
@@ -66,9 +66,9 @@ class Variational:
         self.momentum: tuple[Array, Array] | None = None
 
     def begin(self) -> tuple[bool, Array, Array]:
-        """Whether the momentum is known, and copies of it and of the frame, for kernels to advance."""
+        """Whether the momentum is known, and copies of it (CARRIED·nv,) and of the frame, for kernels to advance."""
         if self.momentum is None:
-            return False, np.zeros(self.model.nv), np.zeros(9 if self.central else 0)
+            return False, np.zeros(CARRIED * self.model.nv), np.zeros(9 if self.central else 0)
         p, frame = self.momentum
         return True, p.copy(), frame.copy()
 
@@ -106,6 +106,7 @@ class Variational:
             damping = np.ascontiguousarray((damping if damping.size else 0.0) + _stiff_damping(
                 mass_matrix(self.model, q), stiffness, h))
         known, p, frame = self.begin()
+        p = p[:n]
         guess, given = np.empty(n), np.empty((4, n, n))
         prepare_entry(block, q, v, h, damping, stiffness, p, guess, given, frame, known)
         free = NONE
@@ -145,7 +146,7 @@ class Variational:
         if not math.isfinite(q1 @ q1 + v1 @ v1):
             raise Unsolved
         if constrained is None:
-            self.momentum = p1, end
+            self.momentum = np.concatenate([p1, np.full((CARRIED - 1) * n, np.nan)]), end
             return q1, v1
         constrained.multipliers = constrained.multipliers_of(A, out[3] / (0.5 * h))
         return constrained.back(q1, v1, mass_weighted=True)

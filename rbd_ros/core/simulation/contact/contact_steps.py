@@ -18,7 +18,7 @@ from ...dynamics.mass_matrix import mass_matrix_recursion
 from ...lie.spatial import add, rotate, rotate_back, sub
 from ...model.block import all_finite, integer, matrix, node_count, size_v, vector
 from ...model.surfaces.contact_block import ITEMS, RECORD, START
-from ..discrete_mechanics import STEP_ROWS, variational_step
+from ..discrete_mechanics import step_space, variational_step
 from ..first_event import END, FINEST, SEARCH, judge, next_trial, open_search
 from ..joint_data import dry_friction, effort_at, finite
 from ..linear_equations import inverse_of_symmetric
@@ -411,8 +411,7 @@ def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, efforts, w
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
     contacts, robot = (C, stops, faces, cols, count), (B, F, wrench, damping, gravity, joints, still)
-    space = (np.empty((4, nv, nv)), np.empty((2, nv, nv)), np.zeros((STEP_ROWS, nv)), np.empty((2, q.shape[0])),
-             np.empty((2, 9)), np.empty((0, 0)), np.empty(damping.shape))
+    space = step_space(F, damping, 0)
     rest, W = np.zeros(nv), np.zeros(SIZE * node_count(B))
     work = (space, W, np.zeros((3 * n, width + 2)), np.empty(n), q.copy(), v.copy(), rest, np.empty(nv * nv),
             np.empty(nv * nv), np.empty(MASS_SIZE * node_count(B)), np.zeros(n, np.bool_))
