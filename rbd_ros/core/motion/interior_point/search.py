@@ -47,7 +47,7 @@ STOPPED = "stopped"       # reason of termination by the caller
 # gradients of distances of collision shapes jump at kinks, where the residual does not fall
 KINK = "converged at a kink of a distance"
 KINK_ITERATIONS = 6       # in which neither cost nor violation changes
-UNCHANGED = 5e-5          # of the cost, relative, and of the violation
+UNCHANGED = 2e-4, 5e-5    # of the cost, relative, and of the violation
 KINK_BARRIER = 1e-5       # largest barrier of such an end
 
 
@@ -159,7 +159,7 @@ class _Search:
         if len(self.history) <= KINK_ITERATIONS:
             return False
         change = np.abs(np.subtract(self.history[-1], self.history[0]))
-        if change[0] > UNCHANGED * abs(self.values.cost) or change[1] > UNCHANGED:
+        if change[0] > UNCHANGED[0] * abs(self.values.cost) or change[1] > UNCHANGED[1]:
             return False
         if self.mu <= KINK_BARRIER:
             return True
