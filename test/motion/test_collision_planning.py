@@ -344,7 +344,8 @@ def test_pinocchio_finds_no_collision_of_an_arm_at_10_khz_and_no_limit_that_is_p
         pose = pin.SE3(np.eye(3), np.array(entry["frame"]))
         shapes.addGeometryObject(pin.GeometryObject(entry["name"], 0, pose, coal.Box(*entry["size"])))
     names = {geometry.name.removesuffix("_0"): k for k, geometry in enumerate(shapes.geometryObjects)}
-    for first, second in collisions.pairs:
+    links = {piece.name: piece.link for piece in collisions.pieces}    # a mesh may have several pieces
+    for first, second in {(links[first], links[second]) for first, second in collisions.pairs}:
         shapes.addCollisionPair(pin.CollisionPair(names[first], names[second]))
     data, state = theirs.createData(), pin.GeometryData(shapes)
     manager = pin.BroadPhaseManager_DynamicAABBTreeCollisionManager(theirs, shapes, state)

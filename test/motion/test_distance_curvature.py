@@ -108,3 +108,12 @@ def test_samples_find_the_least_distance():
         assert rows.samples(1.0).values(q).min() == pytest.approx(all_of_them.min(), abs=1e-12)
         near = all_of_them < 0.06
         assert np.abs(rows.samples(0.95).values(q) - all_of_them)[near].max(initial=0.0) < 1e-12
+
+
+def test_a_pair_that_is_far_has_no_curvature_at_any_clearance():
+    """Where rounding leaves a slope at the distance that is not exceeded, the kernel would read contacts of no pair."""
+    collisions = moving("box", "sphere")
+    q = np.array([[3.0, 0.0, 0.0, 0.1, 0.2, 0.3]])
+    for clearance in np.linspace(0.0, 0.05, 500):
+        rows = DistanceRows(collisions, clearance, ONE)
+        assert not rows._near(q).contacts.any() and not rows.curvature(q, np.ones((1, 1))).any()

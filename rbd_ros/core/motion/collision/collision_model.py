@@ -73,14 +73,13 @@ class CollisionModel:
                   srdf: str | os.PathLike[str] | None = None, obstacles: Obstacles = (),
                   pieces: Mapping[str, Sequence[ArrayLike]] | None = None) -> CollisionModel:
         """Collision model of a URDF's `<collision>` shapes: boxes, spheres, cylinders, capsules, and of each mesh its
-        convex hull.
+        convex hull, or those of slices if the hull has more than 1.4 times the mesh's volume.
 
         model: of the same description. pieces: {link: convex pieces}, each as points (N, 3) in the link's frame (m),
-        instead of the shapes of a link, as for a mesh that is far from convex. srdf: file or text whose
-        `<disable_collisions>` names the pairs of links that are not compared. Without it these are neighbours: links
-        with shapes, and the next ones with shapes on their way to the root. Links without relative motion are never
-        compared. obstacles: as of `with_obstacles`. Raises `RbdError` for invalid input, unreadable meshes, and without
-        the package coal.
+        instead of the shapes of a link. srdf: file or text whose `<disable_collisions>` names the pairs of links that
+        are not compared. Without it these are neighbours: links with shapes, and the next ones with shapes on their way
+        to the root. Links without relative motion are never compared. obstacles: as of `with_obstacles`. Raises
+        `RbdError` for invalid input, unreadable meshes, and without the package coal.
         """
         load_coal()
         if not isinstance(model, RobotModel):

@@ -18,7 +18,7 @@ from .contacts import CONTACT
 from .sweeping import CLEAR
 
 JOINED = " – "    # between the names of a pair
-FAR = 0.1         # m beyond the clearance, from which on a distance is constant for the search
+FAR = 0.06        # m beyond the clearance, from which on a distance is constant for the search
 NEARBY = 0.05     # m beyond the clearance: pairs that come nearer along the first guess have rows
 SOME = 20         # of so many samples one, for a bound of the least distance
 IGNORED = 1e-2    # of the largest weight, in second derivatives
@@ -132,7 +132,7 @@ class DistanceRows:
     def _near(self, q: Array) -> _Near:
         """What is near at q; kept until the next q."""
         if not self._latest or not np.array_equal(self._latest[0].q, q):
-            contacts = np.empty((len(q), len(self), CONTACT))
+            contacts = np.zeros((len(q), len(self), CONTACT))
             distances, gradients = self.collisions._near(q, self.within, self.index, True, contacts)
             self._latest[:] = [_Near(q, *_flattened(distances, self.clearance), gradients, contacts)]
         return self._latest[0]

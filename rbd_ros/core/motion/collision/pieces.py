@@ -16,6 +16,7 @@ from ...model.robot_model import RobotModel
 from ...model.shapes.elements import read_shapes
 from ...model.shapes.shapes import Shape, Surface
 from ...model.state import real
+from .slices import slices
 
 WORLD = ""    # link of obstacles
 
@@ -120,15 +121,18 @@ def pieces_of_links(tree: ElementTree.Element, file: Path | None, source: str, m
 
 
 def _shapes(element: ElementTree.Element, link: str, file: Path | None, source: str) -> list[Shape]:
-    """The shapes of a `<collision>`; the surfaces of a mesh's file as one."""
+    """The shapes of a `<collision>`: of a mesh, all of its surfaces together, its slices."""
     try:
         shapes = read_shapes(element, link, file)
     except RbdError as error:
         raise RbdError(f"{source}: collision of link '{link[:80]}': {error}") from None
-    if shapes[0].surface is None:
+    surfaces = [shape.surface for shape in shapes if shape.surface is not None]
+    if not surfaces:
         return shapes
-    points = np.concatenate([shape.surface.points for shape in shapes if shape.surface is not None])
-    return [replace(shapes[0], surface=Surface(points, np.empty((0, 3), dtype=np.int64)))]
+    starts = np.cumsum([0, *(len(surface.points) for surface in surfaces)])
+    faces = np.concatenate([surface.faces + start for surface, start in zip(surfaces, starts, strict=False)])
+    return [replace(shapes[0], surface=Surface(points, np.empty((0, 3), dtype=np.int64)))
+            for points in slices(np.concatenate([surface.points for surface in surfaces]), faces)]
 
 
 def mesh(link: str, points: ArrayLike, source: str, what: str, pose: Array | None = None) -> Shape:

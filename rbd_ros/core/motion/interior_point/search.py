@@ -30,7 +30,8 @@ LEAST_BARRIER = 0.1       # smallest µ relative to the tolerance, unless the du
 GAP = 500.0               # largest duality gap relative to tolerance times cost
 CLOSE_ROW = 0.3           # rows above −CLOSE_ROW (in half ranges) are close in `_sharper_gap`
 LEAST_COST = 1e-2         # smallest cost in the tolerance of the duality gap, relative to the first guess's
-CENTRALITY = 30.0         # µ decreases at residuals below this multiple of µ
+# µ decreases at residuals below this multiple of µ, by kind of problem
+CENTRALITY = {"open": 30.0, "apart": 100.0, "closed": 30.0, "path": 30.0}
 FALL, FALL_POWER = 0.2, 1.2
 PENALTY, LARGEST_PENALTY = 100.0, 1e6
 EQUATION_PENALTY = 1e3    # initial penalty of equations (waypoints, poses, passive efforts)
@@ -47,7 +48,7 @@ STOPPED = "stopped"       # reason of termination by the caller
 # gradients of distances of collision shapes jump at kinks, where the residual does not fall
 KINK = "converged at a kink of a distance"
 KINK_ITERATIONS = 6       # in which neither cost nor violation changes
-UNCHANGED = 5e-5          # of the cost, relative, and of the violation
+UNCHANGED = 2e-4, 5e-5    # of the cost, relative, and of the violation
 KINK_BARRIER = 1e-5       # largest barrier of such an end
 
 
@@ -159,7 +160,7 @@ class _Search:
         if len(self.history) <= KINK_ITERATIONS:
             return False
         change = np.abs(np.subtract(self.history[-1], self.history[0]))
-        if change[0] > UNCHANGED * abs(self.values.cost) or change[1] > UNCHANGED:
+        if change[0] > UNCHANGED[0] * abs(self.values.cost) or change[1] > UNCHANGED[1]:
             return False
         if self.mu <= KINK_BARRIER:
             return True
@@ -192,7 +193,7 @@ class _Search:
         """Lower µ while the iterate is close to the central path; return "inside" once µ is at `stop_barrier`."""
         least = LEAST_BARRIER * self.tolerance
         while self.mu > least and max(self.stationarity, self.equations, barrier.centring(
-                self.slack.e, self.slack.s, self.y, self.mu, self.rho)) <= CENTRALITY * self.mu:
+                self.slack.e, self.slack.s, self.y, self.mu, self.rho)) <= CENTRALITY[self.problem.kind] * self.mu:
             if self.mu <= stop_barrier:
                 return "inside"
             self.mu, self.since_decrease = max(least, min(FALL * self.mu, self.mu**FALL_POWER)), 0
