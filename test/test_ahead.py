@@ -208,6 +208,23 @@ def test_callers_that_name_a_place_share_what_is_compiled_for_any(function, vers
     assert len(called._linked.overloads) == versions
 
 
+@pytest.mark.parametrize(("lines", "versions"), [(20, 1), (1, 3)], ids=["long", "short"])
+def test_callers_that_name_a_boolean_share_what_is_compiled_for_any(lines, versions, linking):
+    import numba
+
+    code = "\n".join(f"    x = x * {k}.5 + 1.0 / (1.0 + x * x) if up else x - {k}.0" for k in range(1, 1 + lines))
+    scope: dict = {}
+    exec(f"def chosen(up, x):\n{code}\n    return x\n", scope)
+    chosen = scope["chosen"]
+    assert (len(chosen.__code__.co_code) > linking._LONG) == (versions == 1)
+    called = linking.Callee(chosen, {})
+    callers = [numba.njit(caller) for caller in (
+        lambda up, x: called(False, x), lambda up, x: called(up, x), lambda up, x: called(True, x))]
+    assert [caller(True, 0.5) for caller in callers] == pytest.approx(
+        [chosen(False, 0.5), chosen(True, 0.5), chosen(True, 0.5)], rel=1e-14)
+    assert len(called._linked.overloads) == versions
+
+
 def test_where_types_depend_on_a_number_it_stays_one(linking):
     import numba
 

@@ -5,7 +5,7 @@ the attributes that `KNOWN` requires, kernels are compiled and linked by numba i
 
 | here | in numba | without it |
 |---|---|---|
-| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code and two wrappers for Python are generated for every function of every kernel and discarded, and functions are compiled again for callers with the literal 0: compilation takes two to three times as long |
+| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code and two wrappers for Python are generated for every function of every kernel and discarded, and functions are compiled again for callers with the literals 0, True and False: compilation takes two to three times as long |
 | `ENTRY` | the same of entries, and `_linking_libraries`, `_get_module_for_linking`, `link_in` | routines are optimised again in each of their callers, callers of callers and entries: compilation in one process takes a third longer |
 | `_Joined._optimize_…` | `_optimize_functions`, `_optimize_final_module`, `CPUCodegen._module_pass_manager`, `_data_layout` | code is optimised function by function, then cheaply to find unneeded references, then fully: compilation takes a tenth longer, for kernels that are no faster |
 """    # noqa: E501
@@ -18,7 +18,9 @@ from typing import Any
 
 from .numba_import import numba    # first: it imports numba lightly
 from numba.core import codegen, compiler, errors, types
-from numba.core.types import IntegerLiteral, NamedTuple, Tuple, UniTuple, unliteral    # type: ignore[attr-defined]
+from numba.core.types import (    # type: ignore[attr-defined]
+    BooleanLiteral, IntegerLiteral, NamedTuple, Tuple, UniTuple, unliteral,
+)
 
 # Whether this numba has all internals that are overridden here.
 KNOWN = tuple(map(int, numba.__version__.split(".")[:2])) >= (0, 63) and all(
@@ -54,7 +56,7 @@ class Callee:
             return self._called
         options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
         dispatcher = numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
-        _share_literal_zero(dispatcher)
+        _share_literals(dispatcher)
         return dispatcher
 
     @property
@@ -65,13 +67,13 @@ class Callee:
 _LONG = 400    # bytes of Python's code: some ten lines
 
 
-def _share_literal_zero(dispatcher: Any) -> None:
-    """Let `f(q, 0)` and `f(q, k)` share the code compiled for any k.
+def _share_literals(dispatcher: Any) -> None:
+    """Let `f(q, 0)` and `f(q, k)` share the code compiled for any k, and `f(q, True)` that for any boolean.
 
-    numba compiles a variant for each literal integer argument. In long functions most of these are 0, the offset of a
-    single state, without faster code. Other literals (strides, orders) give faster code, by a quarter, as does 0 in
-    short functions (the number of nodes is `integer(B, 0)`); and literals are required where types depend on them, as
-    for `x[k]` of a heterogeneous tuple.
+    numba compiles a variant for each literal argument. In long functions most of these are 0, the offset of a single
+    state, or a boolean, without faster code. Other literals (strides, orders) give faster code, by a quarter, as do 0
+    and booleans in short functions (the number of nodes is `integer(B, 0)`); and literals are required where types
+    depend on them, as for `x[k]` of a heterogeneous tuple.
     """
     if len(dispatcher.py_func.__code__.co_code) < _LONG:
         return
@@ -79,7 +81,7 @@ def _share_literal_zero(dispatcher: Any) -> None:
     refused: set[Any] = set()
 
     def get_call_template(arguments: Any, keywords: Any) -> Any:
-        general = tuple(map(_without_literal_zero, arguments))
+        general = tuple(map(_without_literals, arguments))
         if general != tuple(arguments) and general not in refused:
             try:
                 return original(general, keywords)
@@ -90,13 +92,14 @@ def _share_literal_zero(dispatcher: Any) -> None:
     dispatcher.get_call_template = get_call_template
 
 
-def _without_literal_zero(kind: Any) -> Any:
-    """The type, with literal 0 replaced by the general integer type, in tuples too."""
+def _without_literals(kind: Any) -> Any:
+    """The type, with literal 0 and booleans replaced by the general types, in tuples too."""
     if isinstance(kind, NamedTuple):
-        return NamedTuple([_without_literal_zero(item) for item in kind.types], kind.instance_class)
+        return NamedTuple([_without_literals(item) for item in kind.types], kind.instance_class)
     if isinstance(kind, (Tuple, UniTuple)):
-        return Tuple([_without_literal_zero(item) for item in kind.types])    # a `UniTuple` if all are equal
-    return unliteral(kind) if isinstance(kind, IntegerLiteral) and kind.literal_value == 0 else kind
+        return Tuple([_without_literals(item) for item in kind.types])    # a `UniTuple` if all are equal
+    shared = isinstance(kind, BooleanLiteral) or (isinstance(kind, IntegerLiteral) and kind.literal_value == 0)
+    return unliteral(kind) if shared else kind
 
 
 class _Joined(codegen.JITCodeLibrary):    # type: ignore[misc]

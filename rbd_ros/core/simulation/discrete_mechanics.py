@@ -181,7 +181,7 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     """Solve a step from the positions ends[0]; its end is stored in ends[1].
 
     loads: rows momentum p (parents' axes); efforts, which include springs at a displacement from q; this displacement.
-    given, frame: from `prepare`; free: projector onto the constraints' null space, or (0, 0). boxes: rows low,
+    given, frame: from `prepare`; free: projector onto the constraints' null space, or no rows. boxes: rows low,
     high, of the impulses of the first half, and their target velocities; or no rows. out (4, nv): rows xi, in: a guess;
     momentum at the end (parents' axes) without impulses of friction and stops in the second half; impulses of the first
     half; those of constraints in half a step. Returns False without convergence.
@@ -390,7 +390,7 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
     `ξ_{n−½}` and `ξ_{n−3⁄2} − 2 v_{n−1}`, or NaN.
     """
     given, inertia, rows, ends, frames, K, D, work = space
-    none = D[:0, :0]
+    none = D[:0]    # in C order, as where `solve` has a projector
     out, loads, v1, guess, start, basis, boxes = rows[:4], rows[4:7], rows[7], rows[8], rows[9], rows[10], rows[11:]
     n = v.shape[0]
     momentum, last, ahead = p[:n], p[n:2 * n], p[2 * n:]

@@ -104,15 +104,15 @@ def column_at(B, i, q, k, c, sign, E, r):
 
 
 @sweep
-def frame_motion(B, C, o, end, i, motion, Rt):
-    """ω, α, and acceleration of frame `end` of record o on node i, rotated by Rt."""
+def frame_motion(B, C, k, i, motion, Rt):
+    """ω, α, and acceleration of the frame at C[k:] on node i, rotated by Rt."""
     W = motion.W
     z = 0.0 * W[motion.omega]
     if i < 0:
         still = (z, z, z)
         return still, still, rotate(Rt, scale(-motion.weight, vector(B, GRAVITY)))
     w = motion.size * i
-    p = vector(C, o + (POSITION_1 if end == 1 else POSITION_2))
+    p = vector(C, k)
     omega = vector(W, w + motion.omega)
     alpha = vector(W, w + motion.alpha)
     accel = add(vector(W, w + motion.accel), add(cross(alpha, p), cross(omega, cross(omega, p))))
@@ -155,8 +155,8 @@ def pose_rows(B, C, o, state, motion, order, rows):
             p_dot = add(p_dot, scale(v[j + iv + d], linear))
     if order == 1:
         return
-    omega1, alpha1, accel1 = frame_motion(B, C, o, 1, i1, motion, Rt)
-    omega2, alpha2, accel2 = frame_motion(B, C, o, 2, i2, motion, Rt)
+    omega1, alpha1, accel1 = frame_motion(B, C, o + POSITION_1, i1, motion, Rt)
+    omega2, alpha2, accel2 = frame_motion(B, C, o + POSITION_2, i2, motion, Rt)
     omega = sub(omega2, omega1)
     alpha = sub(sub(alpha2, alpha1), cross(omega1, omega))
     # p' = v₂ − v₁ − ω₁ × p;  p'' = a₂ − a₁ − 2 ω₁ × p' − α₁ × p − ω₁ × (ω₁ × p)
@@ -216,8 +216,10 @@ def constraint_rows(B, C, state, motion, users, order, rows):
     if order > 0:
         for c in range(integer(C, ROWS) * nv):
             A[first * nv + c] = 0.0 * v[j]
-    o = START
+    o, size = START, 0    # added first: with a literal START, functions called would be compiled once more
     for _ in range(integer(C, ITEMS)):
+        o += size
+        size = integer(C, o + SIZE)
         t = integer(C, o + KIND)
         if t == POSE:
             pose_rows(B, C, o, state, motion, order, rows)
@@ -237,4 +239,3 @@ def constraint_rows(B, C, state, motion, users, order, rows):
                         b[r] += user[y + c] * acc[x + c]
                 r += 1
                 y += nv + 2
-        o += integer(C, o + SIZE)

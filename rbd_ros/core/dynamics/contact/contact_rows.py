@@ -137,11 +137,10 @@ def contact_rows(B, C, state, motion, out, offset):
     z = zero(B, state[2], state[3])
     for c in range(integer(C, ROWS) * stride):
         out[offset + c] = z
-    o = START
     for item in range(integer(C, ITEMS)):
+        o = START + RECORD * item
         if not contact_record_rows(B, C, o, state, motion, out, offset + integer(C, o + ROW) * stride, stride, np.inf):
             return item
-        o += RECORD
     return -1
 
 
