@@ -76,12 +76,15 @@ def test_impacts_never_add_energy(count):
 @each_count
 def test_power_of_contacts_held_closed_is_never_positive(count):
     """λ · w ≤ 0 at each contact, opposite to the slip, as by the dense search, and the same motion if µ is small."""
-    rng, slid = np.random.default_rng(count), 0
+    rng, slid, compared, refused = np.random.default_rng(count), 0, 0, 0
     for i in range(count):
         M, W, v, J, mu = problem(rng)
         mu *= rng.choice([0.05, 1.0])
         solved = press(M, W, v, J, mu)
-        assert solved is not None, i
+        if solved is None:
+            refused += 1
+            assert 3 * len(J) > len(v), i
+            continue
         after, p = solved
         w, speed, most = J @ after, np.abs(J @ v).max(), max(np.abs(p).max(), 1e-9)
         assert (p * w).sum(axis=1).max() <= 1e-9 * speed * most and gain(M, v, after) <= 1e-9, i
@@ -91,11 +94,10 @@ def test_power_of_contacts_held_closed_is_never_positive(count):
         loss = -(p[:, 1:] * w[:, 1:]).sum(axis=1)
         np.testing.assert_allclose(loss, mu * p[:, 0] * slip, atol=1e-7 * speed * most)    # maximum dissipation
         slid += (slip[p[:, 0] > 0.0] > 0.1 * speed).any()
-        if mu.max() < 0.1:
-            dense = press(M[:0], W, v, J, mu)
-            assert dense is not None
+        if mu.max() < 0.1 and (dense := press(M[:0], W, v, J, mu)) is not None:
+            compared += 1
             np.testing.assert_allclose(after, dense[0], atol=1e-9 * np.abs(v).max())
-    assert slid > 0.3 * count
+    assert slid > 0.3 * count and compared > 0.3 * count and refused < 0.01 * count
 
 
 def test_where_the_lowest_of_ten_boxes_is_pulled_away():
