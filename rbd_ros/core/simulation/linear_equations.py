@@ -17,6 +17,17 @@ def solved_for(A, b):
     return result
 
 
+@routine
+def inverse_or_nan(A):
+    """A⁻¹ (n, n), NaN where A is singular."""
+    result = np.empty_like(A)
+    try:
+        result = np.linalg.inv(A)
+    except Exception:    # numba catches no narrower class
+        result[:] = np.nan
+    return result
+
+
 @kernel
 def times(A, x, out):
     """`out = A x`, A (n, n)."""

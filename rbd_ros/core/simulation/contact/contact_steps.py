@@ -25,9 +25,8 @@ from ..linear_equations import inverse_of_symmetric
 from ..semi_implicit_steps import moved
 from .cones import BOX, LEVEL, OF, ROLE
 from .impacts import strike
-from .sparse_rows import (
-    all_coordinates, alone, gather, hold, rate, scatter, soft_of, soften, solve_rows, supports,
-)
+from .sparse_forces import solve_rows
+from .sparse_rows import all_coordinates, alone, gather, hold, rate, scatter, soft_of, soften, supports
 
 TOUCH = 1e-14     # m: depth of a contact at closing
 STILL = 1e-9      # m/s: slip below which a contact rests
@@ -155,12 +154,12 @@ def press(inertia, free, near_rows, margin, near, friction, joints, h, nearly, v
     return True
 
 
-@entry("boolean(float64[::1], float64[::1], float64[:, ::1], float64[::1], boolean[::1], float64[::1], "
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1], boolean[::1], float64[::1], "
        "float64[:, ::1], float64, float64, float64[::1], float64[::1], float64[:, ::1])")
-def press_entry(W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes):
-    """`press` with the inverse inertia W (nv·nv), which may be singular, and rows for all coordinates."""
+def press_entry(M, W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes):
+    """`press` with M (nv·nv), or (0,), and W (nv·nv): see `solve_rows`; with rows for all coordinates."""
     cols, count = all_coordinates(margin.shape[0], free.shape[0])
-    return press((W[:0], W), free, (R, cols, count), margin, near, friction, joints, h, nearly, v, change, pushes)
+    return press((M, W), free, (R, cols, count), margin, near, friction, joints, h, nearly, v, change, pushes)
 
 
 @routine

@@ -23,7 +23,8 @@ from ..rk4_steps import SIGN, mode_accelerations, rk4_end, rk4_place, tree_size
 from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND
 from .contact_steps import GAP, STALE, STILL, STOP_V, TOUCH, onto, touching_rows
 from .impacts import REST, strike
-from .sparse_rows import alone, hold, rate, rate_of, soft_of, soften, solve_rows, supports
+from .sparse_forces import solve_rows
+from .sparse_rows import alone, hold, rate, rate_of, soft_of, soften, supports
 
 CLOSED, LEAVING = 1e-10, 1e-10    # m: gap below which a contact counts as closed; m/s: separation that opens it
 TURNS, BISECT = 60, 20            # trials of an event search, and those before bisection

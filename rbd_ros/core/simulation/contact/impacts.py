@@ -14,7 +14,8 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ..constrained_motion import ConstrainedMotion
 from .cones import NORMAL, ROLE, Rows, Unsolved
-from .sparse_rows import all_coordinates, gather, rate_of, scatter, solve_rows
+from .sparse_forces import solve_rows
+from .sparse_rows import all_coordinates, gather, rate_of, scatter
 
 REST = 1e-6       # m/s: slower impacts do not bounce, which ends infinite series of bounces
 HALVINGS = 12     # bisections of the share of restitution without energy gain
@@ -61,17 +62,17 @@ def impact(W: Array, J: Array, v: Array, friction: Array, bounce: Array) -> tupl
     rows = np.zeros((3 * len(J), len(v) + 2))
     rows[:, :len(v)] = J.reshape(-1, len(v))
     after, p = np.array(v), np.empty((len(J), 3))
-    if strike_entry(np.ascontiguousarray(W).reshape(-1), rows, friction, bounce, after, p):
+    if strike_entry(np.empty(0), np.ascontiguousarray(W).reshape(-1), rows, friction, bounce, after, p):
         return after, p
     raise Unsolved
 
 
-@entry("boolean(float64[::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
-def strike_entry(W, R, friction, bounce, v, pushes):
-    """`strike` of all contacts with the inverse inertia W (nv·nv), which may be singular, and rows for all coordinates.
-    """
+@entry("boolean(float64[::1], float64[::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], "
+       "float64[:, ::1])")
+def strike_entry(M, W, R, friction, bounce, v, pushes):
+    """`strike` of all contacts with M (nv·nv), or (0,), and W (nv·nv): see `solve_rows`; rows for all coordinates."""
     cols, count = all_coordinates(friction.shape[0], v.shape[0])
-    return strike((W[:0], W), (R, cols, count), np.ones(friction.shape[0], np.bool_), friction, bounce, v, pushes)
+    return strike((M, W), (R, cols, count), np.ones(friction.shape[0], np.bool_), friction, bounce, v, pushes)
 
 
 @routine

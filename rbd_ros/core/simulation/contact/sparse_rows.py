@@ -18,13 +18,9 @@ from ...model.block import first_velocity, integer, kind, node, node_count, pare
 from ...model.joint_kinds import dof
 from ...model.surfaces.contact_block import ITEMS, NODE_1, NODE_2, RECORD, START
 from ..linear_equations import factor, substitute
-from .cones import (
-    BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, clean, drop, residual_of, solve_cones,
-)
+from .cones import FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, residual_of
 
 SOFT = 1e-9    # e relative to the response of a row to its own force
-TURNS = 12     # largest number of repetitions, and of choices of the contacts that hold
-STILL_RIGHT = 1e-10    # residual, as of `solve_cones`, of forces that stay those of the step before
 
 
 @routine
@@ -219,61 +215,6 @@ def steps_of_rows(rows, Y, c, soft, roles, rho):
 
 
 @routine
-def stick(rows, M, Y, c, soft, roles, rho, scale, lam, change):
-    """λ (r,), in: a guess, zeros for none, of a cone problem in whose solution nothing slides; change = Yᵀ λ. False,
-    with λ as before, if none is found. M (nv·nv): inertia, of which Y has the responses.
-    """
-    _, at, cols, count = rows
-    n, nv = c.shape[0], change.shape[0]
-    guess, w, y, e, x = lam.copy(), np.empty(n), np.empty(n), np.empty(n), np.empty(nv)
-    holds, K = np.zeros(n, np.bool_), np.empty(nv * nv)
-    known, least = False, np.inf
-    for r in range(n):
-        least = min(least, rho[r])
-    for r in range(n):
-        e[r] = soft[r] + SOFT / least    # alike for all, by which the norm is that of λ
-        known |= lam[r] != 0.0
-    ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y)
-    last, slides = np.inf, False
-    for turn in range(TURNS):
-        same = turn > 0
-        for r in range(n):
-            role, now = roles[ROLE, r], True
-            if known or turn > 0:    # else all hold
-                if role == NORMAL:
-                    now = y[r] > 0.0
-                elif role == BOX:
-                    now = abs(y[r]) <= roles[LEVEL, r]
-                else:
-                    of = int(roles[OF, r])
-                    now = y[of] > 0.0
-                    if role == FIRST and now:
-                        slides |= np.hypot(y[r], y[int(roles[PARTNER, r])]) > roles[LEVEL, r] * max(lam[of], 0.0)
-            same &= now == holds[r]
-            holds[r] = now
-        if slides:
-            break
-        if not same:    # from zero: what is not unique is of least norm
-            for r in range(n):
-                lam[r] = np.sign(y[r]) * roles[LEVEL, r] if roles[ROLE, r] == BOX and not holds[r] else 0.0
-            ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y)
-            soften(rows, M, e, holds, K)
-        hold(rows, K, e, holds, w, lam, x)
-        residual = ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y)
-        if residual <= EXACT:
-            clean(roles, lam, y)
-            product((Y, at, cols, count), lam, change)
-            return True
-        if not residual < np.inf:
-            break
-        if same and residual > 0.5 * last:
-            drop(roles, lam, y, scale)
-        last = residual
-    assign(lam, guess)
-    return False
-
-
-@routine
 def gather(near_rows, near, friction, v, pushes, A, at, roles, c, lam):
     """Rows of near contacts, along x and y only with friction: A, at, roles, their rates c at v, and λ of these
     pushes (n, 3); returns their number. near_rows: R (`contact_steps`), cols, count.
@@ -304,35 +245,3 @@ def scatter(near, friction, lam, pushes):
         for k in range(3):
             pushes[i, k] = lam[r + k] if k < own else 0.0
         r += own
-
-
-@routine
-def solve_rows(rows, C, symmetric, inertia, c, soft, roles, nearly, lam, change):
-    """lam (r,), in: a guess, zeros for none: forces along rows C, as sparse as `rows`, of which the velocities (or
-    accelerations) of `rows` are A W Cᵀ λ + soft λ + c; change (nv,): W Cᵀ λ. False if none are found.
-
-    symmetric: whether C is A; inertia: M (nv·nv), or (0,) where it has no inverse, and W; nearly: see `solve_cones`.
-    """
-    M, W = inertia
-    A, at, cols, count = rows
-    r = at.shape[0]
-    Y, w, y, rho = np.empty(A.shape), np.empty(r), np.empty(r), np.empty(r)
-    responses((C, at, cols, count), W, Y)
-    scale = steps_of_rows(rows, Y, c, soft, roles, rho)
-    if ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y) <= STILL_RIGHT or (
-            symmetric and M.shape[0] > 0 and stick(rows, M, Y, c, soft, roles, rho, scale, lam, change)):
-        return True
-    G, one, effect = np.empty((r, r)), np.zeros(r), np.empty(change.shape[0])
-    for k in range(r):
-        one[k] = 1.0
-        product((Y, at, cols, count), one, effect)
-        one[k] = 0.0
-        for i in range(k if symmetric else 0, r):
-            G[i, k] = rate_of(rows, i, effect)
-            if symmetric:
-                G[k, i] = G[i, k]
-        G[k, k] += soft[k]
-    if not solve_cones(G, c, roles, nearly, lam):
-        return False
-    product((Y, at, cols, count), lam, change)
-    return True

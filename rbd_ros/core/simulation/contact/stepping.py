@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dynamics.friction import Friction
+from ...dynamics.mass_matrix import mass_matrix
 from ...errors import RbdError
 from ...model.inertia import Array
 from .. import variational
@@ -180,7 +181,8 @@ class Stepping:
         here = touching.at(q0, free)
         v1, change, p = np.empty_like(free), np.empty_like(free), np.zeros((touching.size, 3))
         W = np.ascontiguousarray(self._inverse(q0)).reshape(-1)
-        if not press_entry(W, free, here.rows, here.margin, near, touching.friction, self._joints, s, NEARLY, v1,
+        M = np.empty(0) if self._constrained is not None else mass_matrix(self.model, q0).reshape(-1)
+        if not press_entry(M, W, free, here.rows, here.margin, near, touching.friction, self._joints, s, NEARLY, v1,
                            change, p):
             raise Unsolved
         q1 = move(self.model, q0, 0.5 * s * change)
