@@ -235,10 +235,14 @@ class Peer:
                 repeat()
         return found
 
-    def call(self, kind: Any, service: str, request: Any) -> Any:
+    def client(self, kind: Any, service: str) -> Any:
+        """The client of `call`."""
         if (kind, service) not in self._clients:
             self._clients[kind, service] = self.node.create_client(kind, service)
-        client = self._clients[kind, service]
+        return self._clients[kind, service]
+
+    def call(self, kind: Any, service: str, request: Any) -> Any:
+        client = self.client(kind, service)
         self.spin_until(client.service_is_ready, f"service {service}")
         return self.spin_until(Answer(lambda: client.call_async(request)).result, f"answer of {service}")
 
