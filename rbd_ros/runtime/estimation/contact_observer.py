@@ -35,7 +35,7 @@ LATE, AVERAGED = 3.0, 0.02    # average intervals after which states were lost; 
 @dataclass(frozen=True, kw_only=True)
 class ObserverSettings:
     """Validated parameters; `output`: permutation to the order of `joints`; lists (nv,) in model order. `unloaded`: the
-    model without the load that is estimated. noise (nv, nv): covariance by which links are compared; None: unknown.
+    model without the load that is estimated. mean_covariance: (nv, nv), or None.
     """
 
     model: RobotModel
@@ -43,7 +43,7 @@ class ObserverSettings:
     joints: tuple[str, ...]
     output: NDArray[np.intp]
     friction: FrictionTerms
-    noise: Array | None
+    mean_covariance: Array | None
     effort_source: str = parameter("joint_states", "Source of the effort that acted. joint_states: field effort, the "
                                    "mean of both ends of an interval; effort: the last command on effort_topic, held.",
                                    choices=SOURCES, read_only=True)
@@ -72,6 +72,13 @@ class ObserverSettings:
         """Whether `sigma` is given for all joints, so that the wrench has a covariance."""
         return bool((self.sigma > 0.0).all())
 
+    @property
+    def noise(self) -> Array | None:
+        """Covariance (nv, nv) of means over 20 ms, by which links are compared; None: unknown."""
+        if self.mean_covariance is None and self.knows_sigma:
+            return np.diag(self.sigma**2)
+        return self.mean_covariance
+
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ObserverSettings:
         """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
@@ -81,14 +88,11 @@ class ObserverSettings:
             if values[row] and values[row] not in model.body_names:
                 raise unknown_name(f"link in parameter '{row}':", values[row], model.body_names)
         carrier = loaded(model, values)
-        own = taken(ObserverSettings, values, order)
-        noise = _matrix(values["mean_covariance"], order)
-        if noise is None and (own["sigma"] > 0.0).all():
-            noise = np.diag(own["sigma"] ** 2)
-        return ObserverSettings(model=carrier, joints=joints, output=output, noise=noise,
+        return ObserverSettings(model=carrier, joints=joints, output=output,
+                                mean_covariance=_matrix(values["mean_covariance"], order),
                                 unloaded=model if values["payload.body"] == values["payload.estimate"] else carrier,
                                 friction=FrictionTerms.from_values(values, order),
-                                **own)
+                                **taken(ObserverSettings, values, order))
 
 
 def _matrix(values: tuple[float, ...], order: Sequence[int] | NDArray[np.intp]) -> Array | None:

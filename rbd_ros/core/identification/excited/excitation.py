@@ -2,7 +2,8 @@
 
 `q(t) = c₀ + Σ_k a_k sin(2πkt/T) + b_k cos(2πkt/T)`, with zero velocity and acceleration at its ends, so that it can
 start, end and repeat at rest. `log det WᵀW` of the base regressor W, including friction, is maximised by L-BFGS with
-limits as penalties (Swevers et al. 1997); remaining violations are removed by a smaller amplitude.
+limits as penalties (Swevers et al. 1997); remaining violations are removed by a smaller amplitude. Among obstacles the
+search begins with that motion about a clear centre, smaller, and ends between this and its optimum.
 """
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ RATE = 1000.0          # Hz, of the certificate
 MARGIN = 0.97          # share of the limits used in the optimisation
 ROUNDS = ((1e1, 0.35), (1e3, 0.35), (1e5, 0.3))    # weight of the limits, share of the time
 CENTRES, FEW = 1000, 20    # random configurations, and the farthest from obstacles among them
-AMPLITUDES, SAMPLES = 16, 60
+SHARES, SAMPLES = 0.7 ** np.arange(16), 60    # of the amplitude, and samples of a period, to compare them
 TRIALS = 14            # of amplitudes
 SMALLEST = 0.2         # of the amplitude that was found, below which limits are called too narrow
 REACH = np.pi          # rad or m about neutral, for joints without position limits
@@ -223,43 +224,41 @@ def _at_rest(model: RobotModel, coefficients: Array, limits: CheckedLimits) -> A
 
 def _moved(model: RobotModel, coefficients: Array, limits: CheckedLimits, planes: Planes, apart: DistanceRows,
            cycle: float, rng: np.random.Generator) -> Array:
-    """The motion about another centre: of random configurations far from all obstacles that which leaves it most."""
+    """The motion about a clear centre: its own, or of random ones far from obstacles the one with the most amplitude.
+    """
     from ...dynamics.inverse import gravity_effort
 
-    def free(q: Array) -> Array:
-        """Least distance (N,) beyond what is asked."""
+    def room(q: Array) -> Array:
+        """Least distance (N,) beyond the clearance and the planes, m."""
         rows = [apart.values(q) - apart.clearance, planes.values(q)]
         return np.concatenate(rows, axis=1).min(axis=1, initial=FAR)
 
     middle, half = joint_ranges(model, limits)
     centres = middle + 0.7 * half * rng.uniform(-1.0, 1.0, (CENTRES, model.nv))
     centres = centres[(np.abs(gravity_effort(model, centres)) < MARGIN * limits.effort).all(axis=1)]
-    room = free(centres)
-    centres = centres[room > 0.0][np.argsort(-room[room > 0.0], kind="stable")[:FEW]]
-    own = _at_rest(model, coefficients, limits)[:1]
-    centres = np.concatenate([own[free(own) > 0.0], centres])
+    centres = centres[np.argsort(-room(centres), kind="stable")[:FEW]]
+    centres = np.concatenate([_at_rest(model, coefficients, limits)[:1], centres])
+    centres = centres[room(centres) > 0.0]
     if not len(centres):
         raise RbdError(f"excitation: no motion that hits nothing: none of {CENTRES} random configurations is clear")
-    moved = coefficients.copy()
-    swing = PeriodicMotion(np.concatenate([0.0 * coefficients[:1], coefficients[1:]]), cycle, 1)(
-        np.linspace(0.0, cycle, SAMPLES)).q
-    for share in 0.7 ** np.arange(AMPLITUDES):
+    swing = PeriodicMotion(coefficients, cycle, 1)(np.linspace(0.0, cycle, SAMPLES)).q - coefficients[0]
+    clear = np.zeros(len(centres), dtype=bool)
+    for share in SHARES:
         q = centres[:, None] + share * swing
-        room = free(q.reshape(-1, model.nv)).reshape(q.shape[:2]).min(axis=1)
-        inside = (np.abs(q - middle) < half).all(axis=(1, 2))
-        clear = np.flatnonzero(inside & (room > 0.0))
-        if len(clear):
+        clear = (room(q.reshape(-1, model.nv)).reshape(q.shape[:2]) > 0.0).all(axis=1)
+        clear &= (np.abs(q - middle) < half).all(axis=(1, 2))
+        if clear.any():
             break
-    k = 0 if not len(clear) or clear[0] == 0 else clear[np.argmax(room[clear])]
-    moved[0] = centres[k]
+    moved = coefficients.copy()
+    moved[0] = centres[np.argmax(clear)]    # the first one
     return moved
 
 
 def _largest(wanted: Array, safe: Array, cycle: float, times: int,
              keeps: Callable[[PeriodicMotion], dict[str, Usage]],
              least: float = 0.0) -> tuple[PeriodicMotion, dict[str, Usage]]:
-    """The motion that is farthest on the straight way from the coefficients of a safe one to those of a wanted one and
-    keeps all limits; raises `RbdError` if none does from this share of the way on.
+    """The motion nearest to the wanted one that keeps all limits, of those between a safe one and this, linear in the
+    coefficients; raises `RbdError` if none of them from the share `least` of the wanted one on does.
     """
     low, high, share = 0.0, 1.0, 1.0
     found = None
@@ -272,7 +271,7 @@ def _largest(wanted: Array, safe: Array, cycle: float, times: int,
                 break
         else:
             high = share
-        share = 0.5 * (low + high) if low else 0.9 * high**2 if k < TRIALS - 2 else 0.0
+        share = 0.5 * (low + high) if low else 0.9 * high**2 if k < TRIALS - 2 else 0.0    # at last the safe one
         if share < least:
             break
     if found is None:

@@ -31,7 +31,7 @@ HALVINGS = 4       # of a Newton step that does not help
 SWEEPS = 30        # Gauss–Seidel sweeps per round
 SOFTEST, SOFTENING, HARDEST = 1.0, 0.3, 1e-9    # shares of the diagonal of softer contacts
 EXACT = 1e-11      # residual tolerance relative to the largest force
-JAMMED = 100.0     # of the scale of forces: larger ones make rates no less exact
+JAMMED = 100.0     # of the scale of forces: larger forces do not relax the tolerance
 NORMAL, FIRST, SECOND, BOX = 0.0, 1.0, 2.0, 3.0    # values of ROLE; FIRST and SECOND: the two rows of a tangent
 # Of roles (4, r): role; of FIRST the row of SECOND; of both that of their normal; their µ, or the limit of a box.
 ROLE, PARTNER, OF, LEVEL = range(4)
@@ -192,8 +192,8 @@ def ahead(G, c, rho, lam, w, y):
 
 @sweep
 def residual_of(roles, lam, y, scale, out):
-    """Residual of the equations, λ − its projection, relative to the largest force, or to so much as `JAMMED` times
-    the scale, as the rounding of immense forces is no solution.
+    """Residual of the equations, λ − its projection, relative to the largest force, or to `JAMMED` times the scale if
+    that is less: relative to immense forces, wrong rates would seem small.
     """
     n = lam.shape[0]
     worst, largest = 0.0, scale

@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...compiled.assign import assign, assign_rows
-from ...compiled.kernel import routine, sweep
+from ...compiled.kernel import kernel, routine, sweep
 from ..linear_equations import inverse_or_nan, substitute
-from .cones import BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, clean, drop
-from .sparse_rows import ahead_of, product, rate_of, soften
+from .cones import BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, drop
+from .sparse_rows import ahead_of, product, rate_of, settle, soften
 
 SOFT = 1e-6       # e of Newton's method and of the convex problem, relative to the response of a row to its own force
 SOFTER = 1e-2
@@ -89,13 +89,19 @@ def softened_inverse(rows, C, H, e, holds):
     return inverse_or_nan(K)
 
 
+@kernel
+def slips(roles, ways, r):
+    """Whether r is the first tangential row of a sliding contact."""
+    return roles[ROLE, r] == FIRST and (ways[r, 0] != 0.0 or ways[r, 1] != 0.0)
+
+
 @sweep
 def turn_back(roles, holds, ways, d, lam):
     """lam (r,) of forces d along turned rows."""
     for r in range(lam.shape[0]):
         lam[r] = d[r]
     for r in range(lam.shape[0]):
-        if roles[ROLE, r] == FIRST and (ways[r, 0] != 0.0 or ways[r, 1] != 0.0):
+        if slips(roles, ways, r):
             k, push = int(roles[PARTNER, r]), roles[LEVEL, r] * d[int(roles[OF, r])]
             lam[r] = push * ways[r, 0] - d[k] * ways[r, 1]
             lam[k] = push * ways[r, 1] + d[k] * ways[r, 0]
@@ -128,7 +134,7 @@ def slide(rows, C, M, Y, c, soft, roles, rho, scale, kept, lam, change):
             if roles[ROLE, r] == BOX and not holds[r]:
                 d[r] = np.sign(y[r]) * roles[LEVEL, r]
         for r in range(n):
-            if roles[ROLE, r] == FIRST and (ways[r, 0] != 0.0 or ways[r, 1] != 0.0):
+            if slips(roles, ways, r):
                 k = int(roles[PARTNER, r])
                 d[k] = kept * (ways[r, 0] * lam[k] - ways[r, 1] * lam[r])
         turn_back(roles, holds, ways, d, lam)
@@ -140,7 +146,7 @@ def slide(rows, C, M, Y, c, soft, roles, rho, scale, kept, lam, change):
             for j in range(nv):
                 push[j] = 0.0
             for r in range(n):
-                if roles[ROLE, r] == FIRST and (ways[r, 0] != 0.0 or ways[r, 1] != 0.0):
+                if slips(roles, ways, r):
                     k = int(roles[PARTNER, r])
                     w[k] = ways[r, 0] * w[k] - ways[r, 1] * w[r] + (e[k] - SOFT / hardest) * d[k]
             for r in range(n):
@@ -157,8 +163,7 @@ def slide(rows, C, M, Y, c, soft, roles, rho, scale, kept, lam, change):
             turn_back(roles, holds, ways, d, lam)
             residual = ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y)
         if residual <= EXACT:
-            clean(roles, lam, y)
-            product((Y, at, cols, count), lam, change)
+            settle((Y, at, cols, count), roles, lam, y, change)
             return True
         if not residual < np.inf:
             return False

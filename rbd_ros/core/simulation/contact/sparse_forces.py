@@ -5,9 +5,9 @@ import numpy as np
 
 from ...compiled.assign import assign
 from ...compiled.kernel import routine
-from .cones import BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, clean, drop, solve_cones
+from .cones import BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, drop, solve_cones
 from .sliding import slide, slide_from_near
-from .sparse_rows import SOFT, ahead_of, hold, product, rate_of, responses, soften, steps_of_rows
+from .sparse_rows import SOFT, ahead_of, hold, product, rate_of, responses, settle, soften, steps_of_rows
 
 TURNS = 12     # largest number of repetitions, and of choices of the contacts that hold
 STILL_RIGHT = 1e-10    # residual, as of `solve_cones`, of forces that stay those of the step before
@@ -56,8 +56,7 @@ def stick(rows, M, Y, c, soft, roles, rho, scale, lam, change):
         hold(rows, K, e, holds, w, lam, x)
         residual = ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y)
         if residual <= EXACT:
-            clean(roles, lam, y)
-            product((Y, at, cols, count), lam, change)
+            settle((Y, at, cols, count), roles, lam, y, change)
             return True
         if not residual < np.inf:
             break

@@ -18,7 +18,7 @@ from ...model.block import first_velocity, integer, kind, node, node_count, pare
 from ...model.joint_kinds import dof
 from ...model.surfaces.contact_block import ITEMS, NODE_1, NODE_2, RECORD, START
 from ..linear_equations import factor, substitute
-from .cones import FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, residual_of
+from .cones import FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND, clean, residual_of
 
 SOFT = 1e-9    # e relative to the response of a row to its own force
 
@@ -192,6 +192,13 @@ def ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y):
         w[r] = c[r] + soft[r] * lam[r] + rate_of(rows, r, change)
         y[r] = lam[r] - rho[r] * w[r]
     return residual_of(roles, lam, y, scale, np.empty(c.shape[0]))
+
+
+@routine
+def settle(responses, roles, lam, y, change):
+    """Exact zeros in λ for open contacts, and change = Yᵀ λ, responses: Y as `rows`."""
+    clean(roles, lam, y)
+    product(responses, lam, change)
 
 
 @sweep
