@@ -13,7 +13,8 @@ import numpy as np
 
 from ..compiled.kernel import kernel, routine
 from ..lie.spatial import (
-    add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
+    add, add_matrix, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale,
+    symmetric_times,
 )
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, SHARED, first_position, first_velocity, kind, layout, matrix, node,
@@ -80,7 +81,7 @@ def tree_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, H, out, effort):
 
 @kernel
 def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
-    """First two sweeps of ABA, to W: articulated inertias, their columns U, pivots, and residual efforts."""
+    """First two sweeps of ABA, to W: columns U of the articulated inertias, pivots, and residual efforts."""
     mask, acc = prescribed
     wrench, e = wrenches
     n = node_count(B)
@@ -128,19 +129,33 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         put_matrix(W, w + _G, (z, -c[2], c[1], c[2], z, -c[0], -c[1], c[0], z))
         put_six(W, w + _C, (z + m, z, z, z + m, z, z + m))
 
+    h = -1
+    N = F = (z, z, z)
+    A = C = (z, z, z, z, z, z)
+    G = (z, z, z, z, z, z, z, z, z)
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
         iq = k + first_position(B, o)
         iv = j + first_velocity(B, o)
-        A = six(W, w + _A)
-        G = matrix(W, w + _G)
-        C = six(W, w + _C)
+        if h == i:    # from the node before, in registers
+            A = add_six(A, six(W, w + _A))
+            G = add_matrix(G, matrix(W, w + _G))
+            C = add_six(C, six(W, w + _C))
+            N = add(N, vector(W, w + _N))
+            F = add(F, vector(W, w + _F))
+        else:
+            A = six(W, w + _A)
+            G = matrix(W, w + _G)
+            C = six(W, w + _C)
+            N = vector(W, w + _N)
+            F = vector(W, w + _F)
         # bias force with the joint's own bias acceleration: B̂ + Î η
-        N, F = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
-        N = add(N, vector(W, w + _N))
-        F = add(F, vector(W, w + _F))
+        moment, force = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
+        N = add(N, moment)
+        F = add(F, force)
         t = kind(B, o)
+        hinge = False
         for c in range(dof(t) - 1, -1, -1):
             if is_revolute(t):
                 r = B[o + RATIO]
@@ -175,20 +190,29 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
             N = add(N, scale(g, ua))
             F = add(F, scale(g, ul))
             A, G, C = downdate(A, G, C, ua, ul, psi)
+            hinge = is_revolute(t) and B[o + ARMATURE] == 0.0
         h = parent(B, o)
         if h >= 0:
             R = matrix(W, w + _R)
             p = vector(W, w + _P)
-            f = rotate(R, F)
-            x = SIZE * h
-            put_add(W, x + _F, f)
-            put_add(W, x + _N, add(rotate(R, N), cross(p, f)))
-            A, G, C = to_parent(R, p, A, G, C)
-            for c in range(6):
-                W[x + _A + c] += A[c]
-                W[x + _C + c] += C[c]
-            for c in range(9):
-                W[x + _G + c] += G[c]
+            F = rotate(R, F)
+            N = add(rotate(R, N), cross(p, F))
+            if hinge:    # Π s = 0: its last row of A and G is zero
+                A = rotate_planar(R, A)
+                G = rotate_two_rows(R, G)
+            else:
+                A = rotate_symmetric(R, A)
+                G = rotate_matrix(R, G)
+            A, G, C = about(p, A, G, rotate_symmetric(R, C))
+            if h != i - 1:
+                x = SIZE * h
+                put_add(W, x + _F, F)
+                put_add(W, x + _N, N)
+                for c in range(6):
+                    W[x + _A + c] += A[c]
+                    W[x + _C + c] += C[c]
+                for c in range(9):
+                    W[x + _G + c] += G[c]
     return 0
 
 
@@ -241,6 +265,11 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
 
 
 @kernel
+def add_six(a, b):
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5])
+
+
+@kernel
 def downdate(A, G, C, a, l, s):
     """`Î − s U Uᵀ` for U = (a, l)."""
     x = scale(s, a)
@@ -257,9 +286,33 @@ def downdate(A, G, C, a, l, s):
 @kernel
 def to_parent(R, p, A, G, C):
     """`Ad*_{T⁻¹} Π Ad_{T⁻¹}`: the articulated inertia in the parent's axes, about the parent's origin."""
-    C = rotate_symmetric(R, C)
-    G = rotate_matrix(R, G)
-    A = rotate_symmetric(R, A)
+    return about(p, rotate_symmetric(R, A), rotate_matrix(R, G), rotate_symmetric(R, C))
+
+
+@kernel
+def rotate_planar(R, S):
+    """`R S Rᵀ` for symmetric `S` whose last row is zero."""
+    a = (R[0] * S[0] + R[1] * S[1], R[0] * S[1] + R[1] * S[3])
+    b = (R[3] * S[0] + R[4] * S[1], R[3] * S[1] + R[4] * S[3])
+    xx = R[0] * a[0] + R[1] * a[1]
+    yy = R[3] * b[0] + R[4] * b[1]
+    return (xx, R[3] * a[0] + R[4] * a[1], R[6] * a[0] + R[7] * a[1], yy, R[6] * b[0] + R[7] * b[1],
+            S[0] + S[3] - xx - yy)
+
+
+@kernel
+def rotate_two_rows(R, B):
+    """`R B Rᵀ` for `B` whose last row is zero."""
+    a = rotate(R, (B[0], B[1], B[2]))
+    b = rotate(R, (B[3], B[4], B[5]))
+    return (R[0] * a[0] + R[1] * b[0], R[0] * a[1] + R[1] * b[1], R[0] * a[2] + R[1] * b[2],
+            R[3] * a[0] + R[4] * b[0], R[3] * a[1] + R[4] * b[1], R[3] * a[2] + R[4] * b[2],
+            R[6] * a[0] + R[7] * b[0], R[6] * a[1] + R[7] * b[1], R[6] * a[2] + R[7] * b[2])
+
+
+@kernel
+def about(p, A, G, C):
+    """An articulated inertia about the origin of a frame in which its own origin is at p."""
     D = (C[0], C[1], C[2], C[1], C[3], C[4], C[2], C[4], C[5])
     X = hat_times(p, D)
     E = (G[0] + X[0], G[1] + X[1], G[2] + X[2], G[3] + X[3], G[4] + X[4], G[5] + X[5], G[6] + X[6], G[7] + X[7],

@@ -25,7 +25,7 @@ from ...model.joint_kinds import dof
 from ...model.robot_model import RobotModel
 from ...model.state import node_wrenches, shaped
 from ..articulated import (
-    _A, _C, _ETA_A, _ETA_L, _F, _G, _N, _OMEGA, _P, _R, _U, SIZE, articulated_factors, articulated_times, downdate,
+    _ETA_A, _ETA_L, _OMEGA, _P, _R, _U, SIZE, articulated_factors, articulated_times, downdate,
     to_parent,
 )
 from ..hybrid import prescribed_mask
@@ -41,12 +41,12 @@ _LINK_A, _LINK_G, _LINK_C, _LINK_N, _LINK_F, LINK_SIZE = layout(A=6, G=9, C=6, n
 
 
 @kernel
-def handed_on(B, o, w, mask, acc, W):
-    """Π and β of the node with record o and workspace offset w, in the parent's axes."""
-    A, G, C = six(W, w + _A), matrix(W, w + _G), six(W, w + _C)
-    N, F = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
-    N = add(N, vector(W, w + _N))
-    F = add(F, vector(W, w + _F))
+def handed_on(B, o, w, mask, acc, W, A, G, C, N, F):
+    """Π and β of the node with record o, workspace offset w, inertia (A, G, C) and bias (N, F), in the parent's axes.
+    """
+    moment, force = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
+    N = add(N, moment)
+    F = add(F, force)
     iv = first_velocity(B, o)
     for c in range(dof(kind(B, o)) - 1, -1, -1):
         u = w + _U + 8 * c
@@ -95,13 +95,11 @@ def link_sweep(B, L, v, mask, acc, wrench, e, W, Y):
         up = integer(L, ROW * integer(L, ROW * r + ABOVE) + INDEX)
         last = integer(B, link_record(B, up) + LINK_NODE)
         y = LINK_SIZE * i
-        if h == last:
-            A, G, C = six(Y, y + _LINK_A), matrix(Y, y + _LINK_G), six(Y, y + _LINK_C)
-            N, F = vector(Y, y + _LINK_N), vector(Y, y + _LINK_F)
-        else:
-            while parent(B, node(h)) != last:
-                h = parent(B, node(h))
-            A, G, C, N, F = handed_on(B, node(h), SIZE * h, mask, acc, W)
+        A, G, C = six(Y, y + _LINK_A), matrix(Y, y + _LINK_G), six(Y, y + _LINK_C)
+        N, F = vector(Y, y + _LINK_N), vector(Y, y + _LINK_F)
+        while h != last:
+            A, G, C, N, F = handed_on(B, node(h), SIZE * h, mask, acc, W, A, G, C, N, F)
+            h = parent(B, node(h))
         y = LINK_SIZE * up
         for c in range(6):
             Y[y + _LINK_A + c] += A[c]
