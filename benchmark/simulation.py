@@ -30,11 +30,16 @@ def run(quick: bool = False) -> dict[str, Any]:
     arm = arm.with_(damping=0.0 * arm.damping, friction=0.0 * arm.friction)
     rubs = arm.with_(damping=0.5 + 0.0 * arm.damping, friction=0.01 * arm.effort_limit)
     rows = []
-    for kind, model, limits in (("free", arm, False), ("friction and stops", rubs, True)):
-        functions = {name: _ours(model, name, limits) for name in PEERS}
+    own = ("semi_implicit", "rk4")    # specialised code is for these
+    for kind, model, limits, names in (
+            ("free", arm, False, tuple(PEERS)), ("free, specialised", rbd.specialize(arm), False, own),
+            ("friction and stops", rubs, True, tuple(PEERS)),
+            ("friction and stops, specialised", rbd.specialize(rubs), True, own)):
+        functions = {name: _ours(model, name, limits) for name in names}
         functions |= {f"MuJoCo {name}": _mujoco(model, name, limits) for name in ("Euler", "RK4")}
         seconds = interleaved(functions, 9 if quick else 49)
-        for name, peer in PEERS.items():
+        for name in names:
+            peer = PEERS[name]
             ours, other = (1e6 * seconds[each] / STEPS for each in (name, f"MuJoCo {peer}"))
             found[f"{kind}, {name}"] = ours / other
             rows.append([kind, name, f"{ours:.2f}", f"{peer} {other:.2f}", f"{ours / other:.2f}"])

@@ -10,7 +10,7 @@ Here calls, types and the cache; in `linking` the linking of compiled functions.
 | `Cache.load_overload` | that of `FunctionCache`, its `_load_overload`, and `rtsys.initialize` | the first kernel that a process loads takes 0.15 s longer: numba prepares for compiling |
 | `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they must compile |
 | `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to test whether they are installed | the first result of a process takes 0.2 s longer |
-| `call_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
+| `call_at`, `answer_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
 """    # noqa: E501
 from __future__ import annotations
 
@@ -104,3 +104,15 @@ def call_at(typing_context: Any, address: Any, inputs: Any, out: Any) -> Any:
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@intrinsic    # type: ignore[untyped-decorator]
+def answer_at(typing_context: Any, address: Any, words: Any) -> Any:
+    """Within kernels: the result of `int64 f(int64*)` at this address, for an array's address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = ir.IntType(64)
+        function = builder.inttoptr(arguments[0], ir.FunctionType(number, [number.as_pointer()]).as_pointer())
+        return builder.call(function, [builder.inttoptr(arguments[1], number.as_pointer())])
+
+    return types.int64(types.int64, types.uintp), generate

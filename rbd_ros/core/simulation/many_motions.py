@@ -19,17 +19,17 @@ LANES = 64    # states that specialised code takes a step at once: they and thei
 
 
 @entry("void(int64, float64[::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, :, :, ::1], float64[:, ::1], "
-       "float64[:, :, ::1], int64, float64[:, :, ::1], float64[::1], float64[:, ::1], float64[::1], float64[::1], "
-       "float64[:, ::1], float64, int64, boolean[::1], int64, int64)", nogil=True)
-def motions(method, B, q, v, efforts, gains, reference, period, last, wrench, damping, frame, gravity, joints, h, every,
-            made, begin, end):
+       "float64[:, :, ::1], int64, float64[:, :, ::1], float64[::1], int64[::1], float64[:, ::1], float64[::1], "
+       "float64[::1], float64[:, ::1], float64, int64, boolean[::1], int64, int64)", nogil=True)
+def motions(method, B, q, v, efforts, gains, reference, period, last, wrench, code, damping, frame, gravity, joints, h,
+            every, made, begin, end):
     """States begin … end − 1: q (N, k, nq), v (N, k, nv), `every` steps of h (s) apart, from the first on. made (N,):
     states that are wanted; False afterwards where a step is left to Python.
 
     efforts … period: as in `Commands`; last (N, delay + 1, nv): efforts of the law before the first step. frame: as of
     `variational`, for its size; other arguments as of `semi_implicit` and `variational`.
     """
-    n, loads = size_v(B), (wrench, joints[:0], joints[:0])    # without springs
+    n, loads = size_v(B), (wrench, joints[:0], joints[:0], code.copy())    # without springs; words of this thread
     for i in range(begin, end):
         law = gains, reference[min(i, reference.shape[0] - 1)], period, last[i]
         effort = efforts[min(i, efforts.shape[0] - 1)]
@@ -90,7 +90,7 @@ def motions_in_lanes(code, B, q, v, efforts, gains, reference, period, last, joi
     `scratch`: of `compute_range`); `semi_implicit` makes the steps that `step_in_lanes` leaves.
     """
     n, nq = v.shape[2], q.shape[2]
-    given, loads = (efforts, gains, reference, period, last), (q[0, 0, :0], joints[:0], joints[:0])
+    given, loads = (efforts, gains, reference, period, last), (q[0, 0, :0], joints[:0], joints[:0], code[:0])
     positions, rates, good = np.empty((LANES, nq)), np.empty((LANES, n)), np.empty(LANES)
     space = (np.empty((LANES, n)), np.empty((LANES, n)), good, np.empty((LANES, 0)), np.empty(nq), np.empty(n),
              np.empty(n), np.zeros((BOX_ROWS, n)))

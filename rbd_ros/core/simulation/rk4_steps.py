@@ -11,7 +11,7 @@ from ..compiled.assign import assign
 from ..compiled.entry import entry
 from ..compiled.kernel import allocating, kernel, routine, sweep
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
-from ..dynamics.articulated import shared_size, tree_recursion
+from ..dynamics.articulated import shared_size
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..dynamics.spring_kernels import add_spring_efforts
@@ -23,7 +23,7 @@ from .joint_data import (
 )
 from .linear_equations import inverse_of_symmetric
 from .pd_law import command
-from .semi_implicit_steps import moved
+from .semi_implicit_steps import accelerations, moved
 
 CLOSE = 1e-4      # relative distance of events below which they may repeat without end
 ROUNDING = 1e-11  # relative tolerance of the effort of a held coordinate
@@ -44,10 +44,10 @@ def tree_size(B):
 def mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, W, a, taken):
     """Accelerations a (nv,) in a mode under smooth efforts; returns as `tree_recursion`. W: of `tree_size`.
 
-    loads: wrenches in node frames, or empty; table of springs, and their damping (nv, nv), or (0, 0). tau (nv,):
-    efforts with those of springs, damping and friction of what slides; taken (nv,): those that also hold what is held.
+    loads: as of `semi_implicit`. tau (nv,): efforts with those of springs, damping and friction of what slides; taken
+    (nv,): those that also hold what is held.
     """
-    wrench, springs, resistance = loads
+    wrench, springs, resistance, code = loads
     any_held = False
     for i in range(v.shape[0]):
         tau[i] = effort[i] - joints[DAMPING, i] * v[i]
@@ -61,7 +61,7 @@ def mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, W, a, ta
         a[i] = 0.0
         any_held |= held[i]
     mask = held if any_held else held[:0]
-    return tree_recursion(B, q, 0, v, tau, 0, (mask, a), (wrench, 0), W, W[ARTICULATED_SIZE * node_count(B):], a, taken)
+    return accelerations(B, q, v, tau, (mask, a), wrench, code, W, W[ARTICULATED_SIZE * node_count(B):], a, taken)
 
 
 @sweep
@@ -298,8 +298,8 @@ def pass_event(B, q, v, effort, joints, mode, held, loads, space, excess, releas
 @routine
 def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
     """Advance q, v in place by steps `first` … `last` − 1; returns the step before which it stops, or −1 − this where
-    events have no end, or `last`. B: of the model; loads: as of `mode_accelerations`; other arguments as of
-    `semi_implicit`; without a law as many efforts of each step as `effort_at` takes.
+    events have no end, or `last`. B: of the model; other arguments as of `semi_implicit`; without a law as many efforts
+    of each step as `effort_at` takes.
     """
     space = step_space(B)
     q1, v1, end_q, end_v = q.copy(), v.copy(), q.copy(), v.copy()
@@ -323,10 +323,10 @@ def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], "
-       "float64[:, ::1], float64[:, ::1], float64, int64)", nogil=True)
-def rk4_steps(B, q, v, efforts, wrench, springs, resistance, joints, h, steps):
+       "float64[:, ::1], int64[::1], float64[:, ::1], float64, int64)", nogil=True)
+def rk4_steps(B, q, v, efforts, wrench, springs, resistance, code, joints, h, steps):
     """At most `steps` steps of `rk4` without a law; returns the number made, or −1 − that number before a step whose
     events have no end.
     """
-    law, loads = (joints[:0], joints[:0], 1, joints[:0]), (wrench, springs, resistance)
+    law, loads = (joints[:0], joints[:0], 1, joints[:0]), (wrench, springs, resistance, code)
     return rk4(B, q, v, efforts, law, loads, joints, h, 0, steps)

@@ -13,6 +13,7 @@ from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..dynamics.spring_kernels import add_spring_efforts, spring_stiffness
 from ..model.block import node_count, size_v
 from ..model.configuration import integrate_state
+from ..specialize.one_state import forward_dynamics_at
 from .impulses import boxed
 from .joint_data import BOX_ROWS, DAMPING, finite, friction_boxes, limit_boxes
 from .linear_equations import inverse_of_symmetric, solve_symmetric
@@ -29,6 +30,17 @@ def moved(B, q, v, h, dv, out):
     for i in range(v.shape[0]):
         dv[i] = h * v[i]
     integrate_state(B, q, 0, dv, 0, out)
+
+
+@sweep
+def accelerations(B, q, v, tau, prescribed, wrench, code, W, H, a, effort):
+    """`tree_recursion` of one state; by specialised code (`ManySteps.code`), if any, where nothing is prescribed and no
+    wrench acts.
+    """
+    suited = code.shape[0] > 0 and wrench.shape[0] == 0 and prescribed[0].shape[0] == 0
+    if suited and forward_dynamics_at(code, q, v, tau, a):
+        return 0
+    return tree_recursion(B, q, 0, v, tau, 0, prescribed, (wrench, 0), W, H, a, effort)
 
 
 @routine
@@ -54,10 +66,10 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
     mass matrix is singular or its result is not finite, or `last`.
 
     B: of the model with additional armature h·damping, which makes damping implicit. efforts, law: as of `command`.
-    loads: wrenches in node frames, or empty; table of springs, and their damping (nv, nv), or (0, 0). joints (ROWS,
-    nv): see `joint_data`.
+    loads: wrenches in node frames, or empty; table of springs, and their damping (nv, nv), or (0, 0); specialised code
+    (`ManySteps.code`). joints (ROWS, nv): see `joint_data`.
     """
-    wrench, springs, resistance = loads
+    wrench, springs, resistance, code = loads
     n = size_v(B)
     W, H = np.empty(ARTICULATED_SIZE * node_count(B)), np.empty(shared_size(B))
     mass_work = np.empty(MASS_SIZE * node_count(B))
@@ -72,7 +84,7 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
             for k in range(resistance.shape[0]):
                 tau[i] -= resistance[i, k] * v[k]
         add_spring_efforts(springs, q, tau)
-        if tree_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (wrench, 0), W, H, a, a) != 0:
+        if accelerations(B, q, v, tau, (W[:0].view(np.bool_), v), wrench, code, W, H, a, a) != 0:
             return s
         if springs.shape[0] > 0:
             mass_matrix_recursion(B, q, 0, mass_work, M, 0)
@@ -101,8 +113,8 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[::1], float64[:, ::1], "
-       "float64[:, ::1], float64[:, ::1], float64, int64)", nogil=True)
-def semi_implicit_steps(B, q, v, efforts, wrench, springs, resistance, joints, h, steps):
+       "float64[:, ::1], int64[::1], float64[:, ::1], float64, int64)", nogil=True)
+def semi_implicit_steps(B, q, v, efforts, wrench, springs, resistance, code, joints, h, steps):
     """At most `steps` steps of `semi_implicit` without a law; returns the number made."""
-    law, loads = (joints[:0], joints[:0], 1, joints[:0]), (wrench, springs, resistance)
+    law, loads = (joints[:0], joints[:0], 1, joints[:0]), (wrench, springs, resistance, code)
     return semi_implicit(B, q, v, efforts, law, loads, joints, h, 0, steps)

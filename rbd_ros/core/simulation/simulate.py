@@ -17,7 +17,7 @@ from ..model.scalars import step_count, whole_number
 from ..model.state import node_wrenches, states
 from ..specialize.machine import Code
 from ..specialize.many_states import RANGES, scratch_size
-from ..specialize.specialized import SpecializedModel, specialize
+from ..specialize.specialized import SpecializedModel
 from .joint_data import BRAKES, BREAKAWAY, COULOMB, LOAD
 from .many_motions import LANES, RK4, SEMI_IMPLICIT, VARIATIONAL, motions, motions_in_lanes
 from .pd_law import Commands, PDLaw, command_entry, commands
@@ -143,7 +143,7 @@ def _compiled(steps: ManySteps, result: Motions, given: Commands, wrench: Array,
             if numbers is not None:
                 motions_in_lanes.call(numbers, block, q, v, *law, *rest, scratch, begin, end)
             else:
-                motions.call(kind, block, q, v, *law, wrench, damping, frame, gravity, *rest, begin, end)
+                motions.call(kind, block, q, v, *law, wrench, steps.code, damping, frame, gravity, *rest, begin, end)
 
     (motions if code is None else motions_in_lanes).compile()    # by one thread
     _share(range(0, count, size), run, threads)
@@ -151,11 +151,10 @@ def _compiled(steps: ManySteps, result: Motions, given: Commands, wrench: Array,
 
 def _lanes(steps: ManySteps, wrench: Array) -> Code | None:
     """Specialised code for the forward dynamics of many states, if that is all that a step of this robot takes."""
-    if (steps.method != "semi_implicit" or not isinstance(steps.model, SpecializedModel) or wrench.size
+    if (steps.method != "semi_implicit" or not isinstance(steps.stepped, SpecializedModel) or wrench.size
             or steps.joints[[COULOMB, BREAKAWAY, BRAKES, LOAD]].any()):
         return None
-    model = steps.model if steps.stepped is steps.model else specialize(steps.stepped)
-    return model._specialized.code("forward_dynamics")
+    return steps.stepped._specialized.code("forward_dynamics")
 
 
 def _steps(robot: Simulator, given: Commands, row: int, wrenches: Any, q: Array, v: Array, every: int) -> None:

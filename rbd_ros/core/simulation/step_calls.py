@@ -1,11 +1,15 @@
 """`ManySteps`: many steps of a robot in one call of a kernel (`*_steps`)."""
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..dynamics.forward import forward_dynamics
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
+from ..specialize.specialized import SpecializedModel, specialize
 from .constrained_motion import ConstrainedMotion
 from .contact.simulated import SimulatedContacts
 from .discrete_mechanics import variational_steps
@@ -67,7 +71,16 @@ class ManySteps:
         self._regular = False    # whether the mass matrix was found regular, without the armature of damping
         if method == "semi_implicit" and model.damping.any():
             self.stepped = model.with_(armature=model.armature + h * model.damping)
+            if isinstance(model, SpecializedModel):
+                self.stepped = specialize(self.stepped)
         self.forget()
+
+    @cached_property
+    def code(self) -> NDArray[np.int64]:
+        """Address of specialised code for forward dynamics, and space for its words (6,); or empty."""
+        stepped = self.stepped
+        address = 0 if not isinstance(stepped, SpecializedModel) else stepped._specialized.address("forward_dynamics")
+        return np.array([address] * 6 if address else [], np.int64)
 
     def forget(self) -> None:
         """Reset after the state was set from outside."""
@@ -93,8 +106,8 @@ class ManySteps:
             forward_dynamics(self.model, q, v, np.zeros_like(v))    # raises if singular
             self._regular = True
         kernel = rk4_steps if method == "rk4" else semi_implicit_steps
-        done = int(kernel.call(self.stepped._block, q, v, efforts, wrench, self._springs, self._resistance, joints,
-                               self.h, steps))
+        done = int(kernel.call(self.stepped._block, q, v, efforts, wrench, self._springs, self._resistance, self.code,
+                               joints, self.h, steps))
         if done < 0:
             done = -1 - done
             self._pause = PAUSE + (done > 0)    # with the step that failed, unless it is made now

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..compiled.entry import EXTENSION
+from ..compiled.kernel import COMPILED, sweep
 from . import program as p
 from .llvm import Printer
 from .machine import call_of
 from .program import NoProgram, Program
+
+if COMPILED:
+    from ..compiled.numba_inside import answer_at
 
 Shape = tuple[int, ...]
 LONGEST = 15_000    # operations: translation of more takes minutes
@@ -60,9 +64,10 @@ def printed_for_one(program: Program, sizes: Sequence[int], shapes: Sequence[Sha
 
 
 def way_of(key: str, program: Callable[[], Program], sizes: Sequence[int], shapes: Sequence[Shape], result: Any
-           ) -> tuple[Callable[..., Any], int]:
-    """Direct call of the code for inputs of these sizes, and number of operations. key: of all dependencies of the
-    code; shapes: of the outputs, () for a number; result: class of the tuple of several outputs. Raises `NoProgram`.
+           ) -> tuple[Callable[..., Any], int, int]:
+    """Direct call of the code for inputs of these sizes, its address, and number of operations. key: of all
+    dependencies of the code; shapes: of the outputs, () for a number; result: class of the tuple of several outputs.
+    Raises `NoProgram`.
     """
     if EXTENSION is None:
         raise NoProgram("code of its own for one state needs the extension `_door`, which was not built")
@@ -77,4 +82,16 @@ def way_of(key: str, program: Callable[[], Program], sizes: Sequence[int], shape
         way = EXTENSION.Way(address, tuple(words), inputs, (), -1, None, (number,), words[-1], ())
     else:
         way = EXTENSION.Way(address, tuple(words), inputs, outputs, -1, result if len(shapes) > 1 else None, ())
-    return way, operations
+    return way, address, operations
+
+
+@sweep
+def forward_dynamics_at(code, q, v, tau, a):
+    """a: forward dynamics by the code at address code[0]; whether it accepts the state. code (6,) int64: address and
+    words of `printed_for_one`.
+    """
+    code[2] = q.ctypes.data
+    code[3] = v.ctypes.data
+    code[4] = tau.ctypes.data
+    code[5] = a.ctypes.data
+    return answer_at(code[0], code.ctypes.data + 8) == 1

@@ -57,6 +57,10 @@ class OwnCode:
         batch = self.batch[name].batch(())
         return None if batch is None else batch.code
 
+    def address(self, name: str) -> int:
+        """Of the code for one state of a function without parameters (`one_state.printed_for_one`); 0 if none."""
+        return self.batch[name].address()
+
     def make(self, text: str) -> None:
         """Make or load the code of `"name"` or `"name:parameters"`, for one state and for batches, from one program."""
         name, parameters, function = function_of(self.model, text)
@@ -111,6 +115,7 @@ class Calls:
     def __init__(self, own: OwnCode, name: str) -> None:
         self._own, self._name, self._family = own, name, FAMILIES.get(name)
         self._singles: dict[Parameters, Callable[..., Any]] = {}
+        self._addresses: dict[Parameters, int] = {}
         self._batches: dict[Parameters, _Batch | None] = {}
         self._said: set[str] = set()
         self.made: dict[Parameters, int | str] = {}    # operations by parameters; or why there is no code
@@ -167,6 +172,13 @@ class Calls:
         function = self._function(parameters)
         return self.make_batch(parameters, function, partial(self.program, parameters, function))
 
+    def address(self) -> int:
+        """Of the code for one state, made or loaded if necessary, without parameters; 0 if none."""
+        if () not in self._singles:
+            function = self._function(())
+            self.make_single((), function, partial(self.program, (), function))
+        return self._addresses.get((), 0)
+
     def _parted(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Parameters] | None:
         """Arrays and parameters of a call; None if invalid."""
         if self._family is None:
@@ -213,9 +225,8 @@ class Calls:
         call: Callable[..., Any] = _nothing
         if len(self._singles) < VARIANTS:
             try:
-                call, operations = way_of(f"{self._key(parameters)} single", short, sizes, function.shapes(model),
-                                          function.result)
-                self.made[parameters] = operations
+                call, self._addresses[parameters], self.made[parameters] = way_of(
+                    f"{self._key(parameters)} single", short, sizes, function.shapes(model), function.result)
             except NoProgram as reason:
                 self._without(parameters, str(reason))
             self._singles[parameters] = call

@@ -439,7 +439,7 @@ def event_steps(B, C, stops, faces, friction, turns, q, v, efforts, wrench, join
     nv, n = v.shape[0], friction.shape[0]
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
-    contacts, loads = (C, stops, faces, cols, count), (wrench, joints[:0], joints[:0])
+    contacts, loads = (C, stops, faces, cols, count), (wrench, joints[:0], joints[:0], wrench[:0].view(np.int64))
     work = (np.empty(tree_size(B)), np.zeros(SIZE * node_count(B)),
             np.empty(MASS_SIZE * node_count(B)), np.empty(nv * nv), np.empty(nv * nv), np.zeros((3 * n, width + 2)),
             np.empty(n), np.zeros(nv), np.zeros(nv, np.bool_), np.zeros(n, np.bool_), np.empty(nv * nv))
