@@ -85,7 +85,7 @@ def regressor_entry(B, q, v, a, states, W, out):
     nq = size_q(B)
     nv = size_v(B)
     for s in range(states):
-        node_motion(B, q, s * nq, v, a, s * nv, 2, W)
+        node_motion(B, q, s * nq, v, a, s * nv, 2, True, W)
         regressor_rows(B, q, s * nq, W, out, s * PARAMETERS * integer(B, LINKS) * nv)
     return all_finite(out)
 

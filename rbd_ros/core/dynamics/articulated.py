@@ -18,7 +18,7 @@ from ..lie.spatial import (
 )
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, SHARED, first_position, first_velocity, kind, layout, matrix, node,
-    node_count, parent, put, put_add, put_matrix, put_six, six, size_q, size_v, vector, zero,
+    node_count, parent, put, put_add, put_matrix, six, size_q, size_v, vector, zero,
 )
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 from .inverse import velocity_wrench
@@ -26,8 +26,9 @@ from .shared_coordinates import shared_recursion
 from .singular import SINGULAR
 
 # workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over
-_R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _G, _C, _U, SIZE = layout(
-    R=9, p=3, omega=3, alpha=3, accel=3, eta_a=3, eta_l=3, n=3, f=3, a=6, g=9, c=6, u=48)
+# BRANCHES: whether nodes besides the next one add to A, G and C
+_R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _G, _C, _BRANCHES, _U, SIZE = layout(
+    R=9, p=3, omega=3, alpha=3, accel=3, eta_a=3, eta_l=3, n=3, f=3, a=6, g=9, c=6, branches=1, u=48)
 
 
 @kernel
@@ -87,6 +88,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
     n = node_count(B)
     z = zero(B, v, j)
     hybrid = mask.shape[0] > 0
+    omega = (z, z, z)
     for i in range(n):
         o = node(i)
         w = SIZE * i
@@ -95,11 +97,11 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         R, p = joint_pose(B, o, q, iq)
         h = parent(B, o)
         if h < 0:
-            omega_p = (z, z, z)
-        else:
-            omega_p = vector(W, SIZE * h + _OMEGA)
-        omega = rotate_back(R, omega_p)
-        eta_l = rotate_back(R, cross(omega_p, cross(omega_p, p)))
+            omega = (z, z, z)
+        elif h != i - 1:
+            omega = vector(W, SIZE * h + _OMEGA)
+        eta_l = rotate_back(R, cross(omega, cross(omega, p)))
+        omega = rotate_back(R, omega)
         if is_revolute(kind(B, o)):
             rate = B[o + RATIO] * v[iv]
             eta_a = (omega[1] * rate, -omega[0] * rate, z)
@@ -125,9 +127,12 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         put(W, w + _OMEGA, omega)
         put(W, w + _N, moment)
         put(W, w + _F, force)
-        put_six(W, w + _A, I)
-        put_matrix(W, w + _G, (z, -c[2], c[1], c[2], z, -c[0], -c[1], c[0], z))
-        put_six(W, w + _C, (z + m, z, z, z + m, z, z + m))
+        W[w + _BRANCHES] = 0.0
+        u = SIZE * h
+        if h >= 0 and h != i - 1 and W[u + _BRANCHES] == 0.0:
+            W[u + _BRANCHES] = 1.0
+            for d in range(21):
+                W[u + _A + d] = 0.0
 
     h = -1
     N = F = (z, z, z)
@@ -138,18 +143,21 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         w = SIZE * i
         iq = k + first_position(B, o)
         iv = j + first_velocity(B, o)
-        if h == i:    # from the node before, in registers
+        if h != i:    # a leaf; else with what the node before hands on
+            N = F = (z, z, z)
+            A = C = (z, z, z, z, z, z)
+            G = (z, z, z, z, z, z, z, z, z)
+        if W[w + _BRANCHES] != 0.0:
             A = add_six(A, six(W, w + _A))
             G = add_matrix(G, matrix(W, w + _G))
             C = add_six(C, six(W, w + _C))
-            N = add(N, vector(W, w + _N))
-            F = add(F, vector(W, w + _F))
-        else:
-            A = six(W, w + _A)
-            G = matrix(W, w + _G)
-            C = six(W, w + _C)
-            N = vector(W, w + _N)
-            F = vector(W, w + _F)
+        m = B[o + MASS]
+        mx, my, mz = vector(B, o + MOMENT)
+        A = add_six(A, six(B, o + INERTIA))
+        G = (G[0], G[1] - mz, G[2] + my, G[3] + mz, G[4], G[5] - mx, G[6] - my, G[7] + mx, G[8])
+        C = (C[0] + m, C[1], C[2], C[3] + m, C[4], C[5] + m)
+        N = add(N, vector(W, w + _N))
+        F = add(F, vector(W, w + _F))
         # bias force with the joint's own bias acceleration: B̂ + Î η
         moment, force = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
         N = add(N, moment)
@@ -223,6 +231,7 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
     n = node_count(B)
     z = zero(B, tau, j)
     hybrid = mask.shape[0] > 0
+    alpha = accel = (z, z, z)
     for i in range(n):
         o = node(i)
         w = SIZE * i
@@ -232,14 +241,14 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
         p = vector(W, w + _P)
         h = parent(B, o)
         if h < 0:
-            alpha_p = (z, z, z)
-            accel_p = (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])
-        else:
-            alpha_p = vector(W, SIZE * h + _ALPHA)
-            accel_p = vector(W, SIZE * h + _ACCEL)
+            alpha = (z, z, z)
+            accel = (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])
+        elif h != i - 1:
+            alpha = vector(W, SIZE * h + _ALPHA)
+            accel = vector(W, SIZE * h + _ACCEL)
         # without η: it is in the left-over effort already
-        alpha = rotate_back(R, alpha_p)
-        accel = rotate_back(R, add(accel_p, cross(alpha_p, p)))
+        accel = rotate_back(R, add(accel, cross(alpha, p)))
+        alpha = rotate_back(R, alpha)
         t = kind(B, o)
         for c in range(dof(t)):
             u = w + _U + 8 * c

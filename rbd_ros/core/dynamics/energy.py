@@ -31,7 +31,7 @@ _KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = layout(
 @kernel
 def totals(B, q, k, v, j, W, out, offset):
     """Into out[offset:] the sums over all moving bodies, in world axes."""
-    node_motion(B, q, k, v, v, j, 1, W)
+    node_motion(B, q, k, v, v, j, 1, True, W)
     z = zero(B, v, j)
     kinetic = z
     mass = z

@@ -147,7 +147,7 @@ def springs(s, e, axes, numbers):
 @routine
 def link_bias(B, q, v, zero, link, W):
     """J̇ v of a link, angular and linear, in axes of the root."""
-    kinematics.node_motion(B, q, 0, v, zero, 0, 2, W)
+    kinematics.node_motion(B, q, 0, v, zero, 0, 2, True, W)
     o = integer(B, LINK_START) + LINK * link
     p, h = vector(B, o + LINK_POSITION), integer(B, o + LINK_NODE)
     if h < 0:

@@ -10,12 +10,12 @@ from ..compiled.kernel import kernel, routine
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
-    LINK, LINKS, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, all_finite, first_position, first_velocity,
-    integer, kind, layout, matrix, node, node_count, parent, put, put_matrix, rates_valid, size_q, size_v, vector,
+    LINK, LINKS, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, RATIO, all_finite, first_position, first_velocity,
+    integer, kind, layout, matrix, node, node_count, parent, put, put_matrix, rates_valid, size_q, size_v, vector, zero,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
-from ..model.joint_kinds import column, dof, joint_bias, joint_pose, joint_twist
+from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from ..compiled.door import Call, Way, door
@@ -26,8 +26,10 @@ _R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = layout(R=9, p=3, omega=3, v=3, alpha=
 
 
 @kernel
-def node_motion(B, q, k, v, a, j, order, W):
-    """Into W: world poses (order 0), also twists (1), also accelerations without gravity (2)."""
+def node_motion(B, q, k, v, a, j, order, posed, W):
+    """Into W: world poses if `posed`; twists (order 1), also accelerations without gravity (2)."""
+    z = zero(B, v, j)
+    omega = velo = alpha = accel = (z, z, z)
     for i in range(node_count(B)):
         o = node(i)
         w = SIZE * i
@@ -35,40 +37,38 @@ def node_motion(B, q, k, v, a, j, order, W):
         R, p = joint_pose(B, o, q, iq)
         h = parent(B, o)
         x = SIZE * h
-        if h < 0:
-            put_matrix(W, w + _R, R)
-            put(W, w + _P, p)
-        else:
-            R_h = matrix(W, x + _R)
-            put_matrix(W, w + _R, compose(R_h, R))
-            put(W, w + _P, add(rotate(R_h, p), vector(W, x + _P)))
+        if posed:
+            if h < 0:
+                put_matrix(W, w + _R, R)
+                put(W, w + _P, p)
+            else:
+                R_h = matrix(W, x + _R)
+                put_matrix(W, w + _R, compose(R_h, R))
+                put(W, w + _P, add(rotate(R_h, p), vector(W, x + _P)))
         if order == 0:
             continue
         iv = j + first_velocity(B, o)
-        z = 0.0 * v[j]
-        omega_h = (z, z, z)
-        velo_h = (z, z, z)
-        if h >= 0:
-            omega_h = vector(W, x + _OMEGA)
-            velo_h = vector(W, x + _V)
+        if h < 0:
+            omega = velo = alpha = accel = (z, z, z)
+        elif h != i - 1:    # else the node before
+            omega, velo = vector(W, x + _OMEGA), vector(W, x + _V)
+            if order == 2:
+                alpha, accel = vector(W, x + _ALPHA), vector(W, x + _ACCEL)
         omega_r, velo_r = joint_twist(B, o, q, iq, v, iv)
-        omega = rotate_back(R, omega_h)
-        put(W, w + _OMEGA, add(omega, omega_r))
-        put(W, w + _V, add(rotate_back(R, add(velo_h, cross(omega_h, p))), velo_r))
-        if order == 1:
-            continue
-        alpha_h = (z, z, z)
-        accel_h = (z, z, z)
-        if h >= 0:
-            alpha_h = vector(W, x + _ALPHA)
-            accel_h = vector(W, x + _ACCEL)
-        alpha_r, accel_r = joint_twist(B, o, q, iq, a, iv)
-        bias_a, bias_l = joint_bias(B, o, q, iq, v, iv)
-        alpha_r = add(alpha_r, bias_a)
-        accel_r = add(accel_r, bias_l)
-        put(W, w + _ALPHA, add(rotate_back(R, alpha_h), add(alpha_r, cross(omega, omega_r))))
-        put(W, w + _ACCEL, add(rotate_back(R, add(accel_h, add(cross(alpha_h, p), cross(omega_h, cross(omega_h, p))))),
-                               add(accel_r, cross(add(scale(2.0, omega), omega_r), velo_r))))
+        velo = add(rotate_back(R, add(velo, cross(omega, p))), velo_r)
+        centripetal = cross(omega, cross(omega, p))
+        omega = rotate_back(R, omega)
+        if order == 2:
+            alpha_r, accel_r = joint_twist(B, o, q, iq, a, iv)
+            bias_a, bias_l = joint_bias(B, o, q, iq, v, iv)
+            accel = add(rotate_back(R, add(accel, add(cross(alpha, p), centripetal))),
+                        add(add(accel_r, bias_l), cross(add(scale(2.0, omega), omega_r), velo_r)))
+            alpha = add(rotate_back(R, alpha), add(add(alpha_r, bias_a), cross(omega, omega_r)))
+            put(W, w + _ALPHA, alpha)
+            put(W, w + _ACCEL, accel)
+        omega = add(omega, omega_r)
+        put(W, w + _OMEGA, omega)
+        put(W, w + _V, velo)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
@@ -82,7 +82,7 @@ def poses_entry(B, q, W, poses):
     out = poses.reshape(-1)
     finite = True
     for s in range(states):
-        node_motion(B, q, s * nq, B, B, 0, 0, W)
+        node_motion(B, q, s * nq, B, B, 0, 0, True, W)
         for i in range(links):
             o = integer(B, LINK_START) + LINK * i
             R = matrix(B, o + LINK_ROTATION)
@@ -140,7 +140,7 @@ def motions_entry(B, q, v, a, order, W, motions):
         return False
     out = motions.reshape(-1)
     for s in range(states):
-        node_motion(B, q, s * nq, v, a, s * nv, order, W)
+        node_motion(B, q, s * nq, v, a, s * nv, order, False, W)
         link_motions(B, W, order, out, 6 * s * links)
     return all_finite(out)
 
@@ -152,8 +152,9 @@ def jacobian_recursion(B, q, k, link, frame, J, offset):
     Returns the pose (R, p) of the link.
     """
     nv = size_v(B)
+    z = 0.0 * B[0]
     for c in range(6 * nv):
-        J[offset + c] = 0.0 * B[0]
+        J[offset + c] = z
     o = integer(B, LINK_START) + LINK * link
     R = matrix(B, o + LINK_ROTATION)    # pose of the link in the current node
     p = vector(B, o + LINK_POSITION)
@@ -161,11 +162,17 @@ def jacobian_recursion(B, q, k, link, frame, J, offset):
     while i >= 0:
         o = node(i)
         iq = k + first_position(B, o)
-        for c in range(dof(kind(B, o))):
-            sa, sl = column(B, o, q, iq, c)
+        t = kind(B, o)
+        for c in range(dof(t)):
             b = offset + first_velocity(B, o) + c
-            va = rotate_back(R, sa)
-            vl = rotate_back(R, add(sl, cross(sa, p)))
+            if is_revolute(t):
+                ratio = B[o + RATIO]
+                va = scale(ratio, (R[6], R[7], R[8]))
+                vl = add(scale(-ratio * p[1], (R[0], R[1], R[2])), scale(ratio * p[0], (R[3], R[4], R[5])))
+            else:
+                sa, sl = column(B, o, q, iq, c)
+                va = rotate_back(R, sa)
+                vl = rotate_back(R, add(sl, cross(sa, p)))
             for r in range(3):
                 J[b + r * nv] += va[r]
                 J[b + (r + 3) * nv] += vl[r]

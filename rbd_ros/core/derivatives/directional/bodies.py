@@ -75,7 +75,7 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
         for s in range(X.shape[2]):
             step_state(B, (q, v, a), s, X[r], (x, rates, acc))
             step_numbers(wrench, s * size, dwrench[r, s * size:], load)
-            node_motion(model, x, 0, rates, acc, 0, 2, U)
+            node_motion(model, x, 0, rates, acc, 0, 2, False, U)
             link_motions(model, U, 2, F, 0)
             for i in range(size):
                 accelerations[r, s, i] = F[i].imag / STEP

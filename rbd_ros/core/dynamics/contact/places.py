@@ -66,7 +66,7 @@ def contact_places_entry(B, C, q, v, states, out):
         return -2
     W = np.empty(SIZE * node_count(B))
     for s in range(states):
-        node_motion(B, q, s * size_q(B), v, v, s * size_v(B), 1, W)
+        node_motion(B, q, s * size_q(B), v, v, s * size_v(B), 1, True, W)
         for item in range(items):
             offset = (s * items + item) * PLACE
             if not contact_place(C, START + RECORD * item, W, out, offset):

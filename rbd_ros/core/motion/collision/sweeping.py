@@ -27,7 +27,7 @@ SPENT = 12         # evaluations of a pair, in units of what a configuration wit
 @sweep
 def places(B, P, q, k, W, X):
     """World places of all pieces that move; W: world poses of the nodes."""
-    node_motion(B, q, k, B, B, 0, 0, W)
+    node_motion(B, q, k, B, B, 0, 0, True, W)
     for i in range(P.shape[0] // PIECE):
         h = integer(P, PIECE * i + BODY)
         if h >= 0:
