@@ -80,7 +80,7 @@ def row_changes_entry(B, C, dB, dC, q, v, a, X, A_out, b_out):
             step_numbers(C, 0, dC[r], constraints)
         for s in range(X.shape[2]):
             step_state(B, (q, v, a), s, X[r], (x, rates, acc))
-            node_motion(model, x, 0, rates, acc, 0, 2, False, W)
+            node_motion(model, x, 0, rates, acc, 0, 2, True, W)
             constraint_rows(model, constraints, (x, 0, rates, 0, acc, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
             for i in range(rows):
                 b_out[r, s, i] = b[i].imag / STEP

@@ -36,7 +36,7 @@ def rows_at(B, C, q, W, A, f):
     """A and f of all rows at q."""
     still = np.zeros(size_v(B))
     b = np.empty(f.shape[0])
-    node_motion(B, q, 0, still, still, 0, 1, W)
+    node_motion(B, q, 0, still, still, 0, 1, True, W)
     constraint_rows(B, C, (q, 0, still, 0, still, 0), Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0),
                     (still[:0], 0), 1, (A, f, b, 0))
 

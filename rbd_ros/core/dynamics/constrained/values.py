@@ -35,7 +35,7 @@ def constraint_rows_entry(B, C, q, v, a, user, states, order, A, f, b):
     W = np.empty(SIZE * node_count(B), dtype=q.dtype)
     size = user.shape[0] // max(states, 1)
     for s in range(states):
-        node_motion(B, q, s * nq, v, a, s * nv, order, False, W)
+        node_motion(B, q, s * nq, v, a, s * nv, order, True, W)
         constraint_rows(B, C, (q, s * nq, v, s * nv, a, s * nv), Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0),
                         (user, s * size), order, (A, f, b, s * rows))
     return all_finite(f) and (order < 1 or all_finite(A)) and (order < 2 or all_finite(b))

@@ -156,7 +156,7 @@ def contact_rows_entry(B, C, q, v, a, states, out):
     W = np.empty(SIZE * node_count(B))
     size = integer(C, ROWS) * (nv + 2)
     for s in range(states):
-        node_motion(B, q, s * nq, v, a, s * nv, 2, False, W)
+        node_motion(B, q, s * nq, v, a, s * nv, 2, True, W)
         item = contact_rows(B, C, (q, s * nq, v, s * nv), Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0), out,
                             s * size)
         if item >= 0:
@@ -182,7 +182,7 @@ def contact_changes_entry(B, C, dB, dC, q, v, a, X, out):
         step_numbers(C, 0, dC[r], contacts)
         for s in range(X.shape[2]):
             step_state(B, (q, v, a), s, X[r], (x, rates, acc))
-            node_motion(model, x, 0, rates, acc, 0, 2, False, W)
+            node_motion(model, x, 0, rates, acc, 0, 2, True, W)
             contact_rows(model, contacts, (x, 0, rates, 0), motion, rows, 0)
             for i in range(rows.shape[0]):
                 out[r, s, i // (nv + 2), i % (nv + 2)] = rows[i].imag / STEP

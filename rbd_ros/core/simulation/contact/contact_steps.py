@@ -60,7 +60,7 @@ def touching_rows(B, contacts, q, v, rest, order, W, R, margin, wanted, far):
     width, stride, items = R.shape[1] - 2, nv + 2, integer(C, ITEMS)
     for i in range(margin.shape[0]):
         margin[i] = np.inf
-    node_motion(B, q, 0, v, rest, 0, order, W)
+    node_motion(B, q, 0, v, rest, 0, order, True, W)
     motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
     line = np.zeros(3 * stride)
     for i in range(items):
