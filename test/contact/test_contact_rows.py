@@ -25,7 +25,7 @@ def complex_rows(model, constraints, q, v):
     out = np.zeros(constraints.size * (model.nv + 2), complex)
     B = model._block.astype(complex)
     v, a = v.astype(complex), np.zeros(model.nv, complex)
-    node_motion(B, q, 0, v, a, 0, 2, W)
+    node_motion(B, q, 0, v, a, 0, 2, True, W)
     assert contact_rows(B, C.astype(complex), (q, 0, v, 0), Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0), out,
                         0) == -1
     return out.reshape(constraints.size, model.nv + 2)

@@ -18,7 +18,7 @@ from rbd_ros.core.model.assembly import depth_first
 
 @cs.compiled
 def _motion(M, q, v, a, W):
-    kinematics.node_motion(M, q, 0, v, a, 0, 2, W)
+    kinematics.node_motion(M, q, 0, v, a, 0, 2, True, W)
 
 
 def free_bodies(model, other, q, v, a, F, tangent):

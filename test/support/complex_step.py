@@ -28,7 +28,7 @@ def _articulated(M, q, v, tau, mask, a, wrench, W, out, effort):
 
 @compiled
 def _rows(M, C, q, v, a, W, A, f, b):
-    kinematics.node_motion(M, q, 0, v, a, 0, 2, W)
+    kinematics.node_motion(M, q, 0, v, a, 0, 2, True, W)
     motion = rows.Motion(W, kinematics.SIZE, W, kinematics.SIZE, kinematics._OMEGA, kinematics._ALPHA,
                          kinematics._ACCEL, 0.0)
     rows.constraint_rows(M, C, (q, 0, v, 0, a, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
@@ -41,7 +41,7 @@ def _loads(M, L, q, v, a, wrench, W, out):
 
 @compiled
 def _motion(M, q, v, a, W):
-    kinematics.node_motion(M, q, 0, v, a, 0, 2, W)
+    kinematics.node_motion(M, q, 0, v, a, 0, 2, True, W)
 
 
 def nodes(model):
