@@ -118,12 +118,13 @@ class Probe:
                 topic.get_subscription_count() for kind, topic in topics.items() if kind in self.further):
             if time.monotonic() > deadline:
                 raise SystemExit(f"node {self.name} does not answer")
+        messages: list[tuple[Any, Any]] = []
         if "trajectory" in self.further:
             message = JointTrajectory(joint_names=list(self.model.joint_names))
             for at, q in ((0, 0.1), (3600, 0.2)):
                 message.points.append(JointTrajectoryPoint(positions=[q] * self.model.nv))
                 message.points[-1].time_from_start.sec = at
-            self.trajectories.publish(message)
+            messages.append((self.trajectories, message))
         if "poses" in self.further:    # 0.1 m along its own axis, from where the link is
             link = self.model.body_names[-1]
             poses = MultiDOFJointTrajectory(joint_names=[link])
@@ -131,10 +132,14 @@ class Probe:
             poses.points.append(MultiDOFJointTrajectoryPoint(transforms=[Transform()]))
             poses.points[0].transforms[0].translation.z = -0.1
             poses.points[0].time_from_start.sec = 3600
-            self.poses.publish(poses)
+            messages.append((self.poses, poses))
         if "wrenches" in self.further:
-            self.wrenches.publish(NamedWrenches(wrenches=[NamedWrench(body=self.model.body_names[-1])]))
-        self.block(None)
+            wrench = NamedWrench(body=self.model.body_names[-1])
+            messages.append((self.wrenches, NamedWrenches(wrenches=[wrench])))
+        for _ in range(20):    # a node may know this publisher later than it is known here
+            for publisher, message in messages:
+                publisher.publish(message)
+            self.block(None)
 
     def block(self, load: str | None) -> None:
         for _ in range(BLOCK):
