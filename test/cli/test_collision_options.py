@@ -43,10 +43,10 @@ def test_a_planned_motion_goes_around(cell, capsys):
     assert around.collides(positions("free.csv")).any()
     assert main([*plan, "--obstacles", "post.yaml", "--clearance", "0.02", "-o", "around.csv"]) == 0
     said = capsys.readouterr().out
-    assert "pairs of shapes keep 0.02 m at all times" in said and "distance" in said
+    assert "pairs of shapes must keep 0.02 m at all times" in said and "distance" in said
     assert around.distances(positions("around.csv")).min() > 0.0199
     assert main([*plan, "-o", "alone.csv"]) == 0    # of itself alone, by default
-    assert "collisions: 1 pairs of shapes keep 0.01 m" in capsys.readouterr().out
+    assert "collisions: 1 pairs of shapes must keep 0.01 m" in capsys.readouterr().out
 
 
 def test_what_is_contradictory_or_missing_is_said(cell, capsys):
@@ -72,7 +72,7 @@ def test_an_excitation_says_what_it_keeps_and_what_that_costs(cell, capsys):
                  "--obstacles", "post.yaml"]) == 0
     said = capsys.readouterr().out
     assert "distance      at least 0." in said and "without collisions it would be" in said
-    assert "pairs of shapes keep 0.01 m at all times" in said and "the straight way to its first point" in said
+    assert "pairs of shapes must keep 0.01 m at all times" in said and "the straight way to its first point" in said
     q = np.loadtxt("motion.csv", delimiter=",", skiprows=1)[:, 1:4]
     model = rbd.load_urdf(ARM)
     assert not rbd.CollisionModel.from_urdf(ARM, model, obstacles=POST).collides(q, 0.009).any()

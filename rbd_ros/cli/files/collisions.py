@@ -43,5 +43,5 @@ def collisions_of(namespace: argparse.Namespace, model: RobotModel,
         if needed:
             raise RbdError(f"{error}. With --no-collisions it goes on without them") from None
         return None, f"{UNAWARE} ({error})"
-    return collisions, (f"collisions: {len(collisions.pairs)} pairs of shapes keep {namespace.clearance:g} m at all "
-                        f"times{without}")
+    return collisions, (f"collisions: {len(collisions.pairs)} pairs of shapes must keep {namespace.clearance:g} m at "
+                        f"all times{without}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -27,6 +28,12 @@ if COMPILED:
 
 UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)    # raised for unvalidated arguments
 ENTRIES: list[Entry] = []    # all entries of imported modules
+_compiling = [0.0]    # s that this process has spent in compiling
+
+
+def computing_time() -> float:
+    """`time.perf_counter` without the time in which entries were compiled: for time limits of searches."""
+    return time.perf_counter() - _compiling[0]
 
 
 class Argument(NamedTuple):
@@ -76,7 +83,7 @@ class Entry:
         """Compile, or load from the cache."""
         if not COMPILED or self.call != self._first_call:
             return
-        folder = None
+        begin, folder = time.perf_counter(), None
         with contextlib.suppress(RuntimeError, OSError):    # without a writable cache every process compiles
             if prepare(folder_of(self.module)):
                 folder = folder_of(self.module)
@@ -92,6 +99,7 @@ class Entry:
             else:
                 self._code = calling.dispatcher(self.python, self.signature, self._options, folder)
                 self.call = _strict(self._code, self.arguments)
+        _compiling[0] += time.perf_counter() - begin
 
     @property
     def address(self) -> int:

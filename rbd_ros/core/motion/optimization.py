@@ -1,7 +1,6 @@
 """Trajectory optimisation of open chains between two states: least effort, jerk, power or time, within all limits."""
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
 from ..batch import Executors, batch
+from ..compiled.entry import computing_time
 from ..dynamics.friction import SMOOTHING, Friction
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
@@ -206,7 +206,7 @@ def _one_start(search: Callable[..., OptimalMotion], guess: int, _random: Any) -
 def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, tolerance: float, starts: int | None,
             guesses: Sequence[int] = (), progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The best motion of `starts` first guesses, and of further ones as long as none is good; or of `guesses`."""
-    begin = time.perf_counter()
+    begin = computing_time()
     deadline = begin + (1.0 - LEFT) * time_limit
     task = with_jerk_weight(ask(begin + SEEKING * (deadline - begin)))
     specialized = task.model if task.chain is not None else own_code(task.model, deadline)
@@ -222,7 +222,7 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
 
     def stop(spent: int, cost: float, violation: float) -> bool:
         return progress is not None and bool(progress(Progress(
-            iterations + spent, cost, violation, time.perf_counter() - begin)))
+            iterations + spent, cost, violation, computing_time() - begin)))
 
     for i, guess in enumerate(guesses or range(max(starts, STARTS))):
         if i >= starts and best is not None and best.good:
@@ -264,9 +264,9 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
         if candidate.ended in ("time limit", STOPPED):
             break
     assert best is not None
-    best = replace(best, iterations=iterations, seconds=time.perf_counter() - begin)
+    best = replace(best, iterations=iterations, seconds=computing_time() - begin)
     if specialized is task.model and task.chain is None:
-        remember(task.model, time.perf_counter() - begin)
+        remember(task.model, computing_time() - begin)
     return best if best.feasible else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
 
 
@@ -313,4 +313,4 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
         reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
     fine = Problem(task, task.nodes(FINE * len(problem.nodes.s)))
     return OptimalMotion(spline, fine.values(solution.x).cost, converged, solution.residual, iterations,
-                         usage, reason, solution.reason, time.perf_counter() - begin, task)
+                         usage, reason, solution.reason, computing_time() - begin, task)

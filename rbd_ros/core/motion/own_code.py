@@ -6,12 +6,12 @@ one, and cached.
 """
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from threading import Lock
 
 import numpy as np
 
+from ..compiled.entry import computing_time
 from ..compiled.kernel import COMPILED
 from ..derivatives.inverse import inverse_dynamics_derivatives
 from ..dynamics.inverse import inverse_dynamics
@@ -31,12 +31,12 @@ _lock = Lock()
 
 def own_code(model: RobotModel, deadline: float) -> RobotModel:
     """The model specialized for batches of `FUNCTIONS`, loaded or compiled; unchanged if not worthwhile. deadline: of
-    the search (`time.perf_counter`).
+    the search (`computing_time`).
     """
     if not COMPILED or isinstance(model, SpecializedModel):
         return model
     with _lock:    # avoids duplicate compilation
-        due = (model.nv <= LARGEST and deadline - time.perf_counter() > ROOM
+        due = (model.nv <= LARGEST and deadline - computing_time() > ROOM
                and _spent.get(model._block.tobytes(), 0.0) > WORTH)
         cached = _at_hand.get(id(model))
         if cached is not None and (cached[1] is not model or not due):

@@ -7,7 +7,6 @@ search begins with that motion about a clear centre, smaller, and ends between t
 """
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...compiled.entry import computing_time
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
@@ -110,7 +110,7 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
         raise RbdError(f"excitation: joint '{model.velocity_names[int(np.argmin(bounded))]}' has no limit of velocity, "
                        "acceleration or effort: its speed would be unbounded. Give one of them")
     tell = progress or (lambda line: None)
-    begin = time.monotonic()
+    begin = computing_time()
     names = parameter_names(model)
     chosen = np.arange(len(names))
     if not rotors:
@@ -142,7 +142,7 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     if free is not None and free[1] < log_det:    # both are local optima: this one would do without collisions, too
         free = condition, log_det
     tell(f"condition number {condition:.3g}")
-    return Excitation(model, motion, total, times, condition, log_det, usage, time.monotonic() - begin, free)
+    return Excitation(model, motion, total, times, condition, log_det, usage, computing_time() - begin, free)
 
 
 def row_weights(model: RobotModel, limits: CheckedLimits) -> Array:
@@ -186,7 +186,7 @@ def _optimised(x: Array, information: Information, penalty: Penalty, until: floa
     """Maximise by L-BFGS with increasing penalty weights, until this time."""
     from scipy.optimize import minimize
 
-    shape, begin = x.shape, time.monotonic()
+    shape, begin = x.shape, computing_time()
     best = x
     reported = [begin]
     spent = 0.0
@@ -198,14 +198,14 @@ def _optimised(x: Array, information: Information, penalty: Penalty, until: floa
             point = flat.reshape(shape)
             value, gradient, log_det = information.cost(point)
             over, slope = penalty.cost(point)
-            now = time.monotonic()
+            now = computing_time()
             if now - reported[0] > 2.0:
                 reported[0] = now
                 tell(f"log det {log_det:.1f}, beyond limits {over:.2g}")
             return value + weight * over, (gradient + weight * slope).reshape(-1)
 
         def check(flat: object, stop: float = stop) -> None:
-            if time.monotonic() > stop:
+            if computing_time() > stop:
                 raise StopIteration
 
         solution = minimize(cost, best.reshape(-1), jac=True, method="L-BFGS-B", callback=check,

@@ -5,13 +5,13 @@ coordinate, whose rows are those of the joints (`PathTask`), and with the durati
 """
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiled.entry import computing_time
 from ...dynamics.friction import Friction
 from ...errors import RbdError
 from ...model.robot_model import RobotModel
@@ -47,7 +47,7 @@ def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction
                   springs: Springs | None, ends: list[float], fastest: float, control_points: int,
                   time_limit: float) -> SmoothTiming:
     """Find s(t) with speeds ds/dt `ends` (1/s) and s̈ = 0 at the ends. fastest: duration without these limits, s."""
-    begin = time.perf_counter()
+    begin = computing_time()
     deadline = begin + (1.0 - LEFT) * time_limit
     resting = at_rest(path)
     position_only = tuple(still and speed == 0.0 for still, speed in zip(resting, ends, strict=True))
@@ -62,7 +62,7 @@ def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction
         (_, solution, way, certificate), _ = refined(task, control, T, EACH * task.basis.intervals, TOLERANCE, deadline,
                                                   lambda *_: False)
         count = int(FINER * task.basis.count)
-        now = time.perf_counter()
+        now = computing_time()
         if not solution.converged or certificate.worst <= 1.0 + ROUNDING or count > MOST_POINTS or (
                 2.0 * now - begin > deadline):    # another pass takes as long
             break

@@ -10,7 +10,6 @@ w = ρ − y of e ≥ 0.
 """
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiled.entry import computing_time
 from . import barrier
 from .newton_step import newton_step, tangent_step
 from .linearization import Linearization, Values
@@ -90,14 +90,14 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, previou
     search = _Search(problem, x, tolerance, previous)
     iteration_time = 0.0
     while True:
-        begin = time.perf_counter()
+        begin = computing_time()
         if begin + iteration_time > deadline:    # another iteration would end too late
             return search.solution("time limit")
         search.update_derivatives()
         reason = search.termination(stop) or search.lower_barrier(stop_barrier) or search.step()
         if reason:
             return search.solution(reason)
-        iteration_time = time.perf_counter() - begin
+        iteration_time = computing_time() - begin
 
 
 class _Search:

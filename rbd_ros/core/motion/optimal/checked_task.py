@@ -34,7 +34,7 @@ def checked_task(model: Any, start: Any, goal: Any, duration: Any, objective: An
                  passive_tolerance: Any = 1e-3, collisions: Any = None, clearance: Any = CLEARANCE,
                  deadline: float = np.inf, friction: Friction | None = None) -> Task:
     """The checked task of `optimize_motion`; raises `RbdError` for malformed or contradictory arguments. deadline: of
-    the inverse kinematics of `BodyGoal`s (`time.perf_counter`).
+    the inverse kinematics of `BodyGoal`s (`computing_time`).
     """
     check_model(model, constraints)
     springs = None

@@ -1,12 +1,12 @@
 """Search with refinement: from a first guess to a motion within its limits, with knots added at violated limits."""
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiled.entry import computing_time
 from ...errors import RbdError
 from ..interior_point.search import KINK, Solution, Stop, solve
 from ..splines import SplineMotion
@@ -53,9 +53,9 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     unit = problem.unit = max(problem.values(x).cost, 1e-12) if previous is None else previous[0].unit
     if not np.isfinite(unit):
         raise RbdError("start and goal are out of range: the cost of a first guess is not finite")
-    begin = time.perf_counter()
+    begin = computing_time()
     problem.values(x * (1.0 + 1e-12))    # elsewhere, without kept distances: the first one may have compiled
-    now = time.perf_counter()
+    now = computing_time()
     growth = DURATION_GROWTH if task.distances is None else DURATION_GROWTH_APART
     longest = min(growth * T, task.durations[1])    # longest duration for the certificate
     reserve = (now - begin) * RESERVE_FACTOR * (FINE + samples(task, longest) / len(problem.nodes.s))

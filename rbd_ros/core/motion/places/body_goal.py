@@ -3,12 +3,12 @@ mechanisms with loops alike.
 """
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...compiled.entry import computing_time
 from ...dynamics.constrained.mechanism import Mechanism
 from ...dynamics.kinematics import forward_kinematics, jacobian
 from ...errors import RbdError
@@ -154,7 +154,7 @@ class EndPose:
 
     def posture(self, lower: Array, upper: Array, until: float = np.inf, name: str = "goal") -> Array:
         """A posture (nq,) at the goal within limits (nv,), reachable along a line of u from the known posture; the
-        nearest of several. Raises `RbdError` if none is found by the time `until` (`time.perf_counter`).
+        nearest of several. Raises `RbdError` if none is found by the time `until` (`computing_time`).
         """
         if not len(self.chain.dependent):
             return self._open(lower, upper, name)
@@ -180,7 +180,7 @@ class EndPose:
             if (error <= 1e3 * REACHED and self.goal.upright(chain.model, q) and (positions >= lower).all()
                     and (positions <= upper).all() and self._reachable(q, begin)):
                 candidates.append(q)
-            if len(candidates) >= ENOUGH or time.perf_counter() > until:
+            if len(candidates) >= ENOUGH or computing_time() > until:
                 break
         if not candidates:
             raise self._unreachable(name, ", with loops closed on a straight line of the independent joints,",

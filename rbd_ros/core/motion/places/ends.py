@@ -1,13 +1,13 @@
 """Start and goal of a motion: states, or initial postures for poses of bodies."""
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiled.entry import computing_time
 from ...dynamics.constrained.mechanism import Mechanism, places
 from ...dynamics.constrained.projection import project
 from ...dynamics.constrained.values import evaluate
@@ -40,7 +40,7 @@ class Ends(NamedTuple):
 def ends(model: RobotModel, constraints: ConstraintSet, mechanism: Callable[[Array], Mechanism], B: Basis,
          start: Any, goal: Any, points: Array, limits: CheckedLimits, until: float) -> Ends:
     """Ends and waypoints (W, nq). mechanism: creates the chain at a posture (nq,). Postures of poses are searched near
-    the next point of the motion, by the time `until` (`time.perf_counter`).
+    the next point of the motion, by the time `until` (`computing_time`).
     """
     low, high = limits.position_lower, limits.position_upper
     state = next((end for end in (start, goal) if not isinstance(end, BodyGoal)), None)
@@ -67,7 +67,7 @@ def ends(model: RobotModel, constraints: ConstraintSet, mechanism: Callable[[Arr
         rows[0] = q[chain.own]
         return q, rows
 
-    now = time.perf_counter()
+    now = computing_time()
     # the posture of a start pose is searched near the first waypoint or the goal, and likewise for a goal pose
     deadline = now + 0.5 * (until - now) if state is None else until
     q0, first = end(0, start, via[0] if via else begin, deadline)
