@@ -71,7 +71,8 @@ def test_depth_outside_is_the_distance_to_the_inside(kind, seed):
         if inside:
             assert d <= 0.0
             continue
-        starts = [p, np.array(values.get("center", values.get("apex", values.get("point")))) + 1e-3]
+        origin = np.array(values.get("center", values.get("apex", values.get("point"))))
+        starts = [p, origin + 1e-3, origin + 0.1 * np.array(values.get("axis", np.zeros(3))) + 1e-4]
         least = min((found for found in (minimize(
             lambda x, p=p: (x - p) @ (x - p), start, method="SLSQP", options={"maxiter": 500, "ftol": 1e-16},
             constraints=[{"type": "ineq", "fun": each} for each in bounds]) for start in starts)
