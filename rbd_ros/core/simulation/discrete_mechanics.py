@@ -95,7 +95,7 @@ def inertia_of(B, q, p, v, inertia, work):
     inverse_of_factor(F, n, inertia[1].reshape(-1))
 
 
-@sweep
+@kernel
 def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known, work):
     """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
     the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
@@ -117,8 +117,8 @@ def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known, w
     if frame.shape[0] > 0:
         half_step(B, q, xi, 0.5 * h, True, work[1])
         mass_of(B, work[1], work[0], out[3])
-    assign_rows(out[0], inertia[1])
-    assign_rows(out[1], inertia[1])
+    for k in range(2):
+        assign(out[k].reshape(-1), inertia[1].reshape(-1))
     if damping.shape[0] > 0 or stiffness.shape[0] > 0:
         dissipate(h, damping, stiffness, inertia, out)
 
@@ -221,7 +221,7 @@ def accelerate(x, new, old, known):
         old[0, i], old[1, i] = x[i], r
 
 
-@sweep
+@kernel
 def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame, work):
     """Solve a step from the positions ends[0]; its end is stored in ends[1].
 
@@ -333,7 +333,7 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
     return solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame, working_space(B))
 
 
-@sweep
+@kernel
 def finish(B, q, p, h, boxes, inertia, v, frame, work):
     """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes (as in
     `solve`), which are added to p; inertia: that of `inertia_of` there. A floating robot (frame) goes on along the path
