@@ -39,13 +39,14 @@ from .pd_law import command
 ITERATIONS = 60      # largest number of iterations per step; typically three to six
 CLOSE = 1e-9         # relative change below which a stalled iteration has converged to rounding
 CLOSE_IF_CLOSED = 1e-6    # likewise with constraints, whose impulses may be nearly dependent
+DEPENDENT = 1e-6     # squared sine of the angle below which two directions of the iteration are one
 SPRING_TURNS = 20    # linearisations of springs in one step
 FITTING = 1e-12      # relative tolerance of their efforts
 ORDERS = 4     # largest number of orders by which earlier errors of the guess improve it
 GUESSED = 2 + ORDERS         # rows (nv,) of which `foresee` guesses
 CARRIED = 1 + GUESSED        # rows that steps hand on: momentum, and these
 STEP_ROWS = 12 + BOX_ROWS    # workspace of `variational_step`
-WORK_ROWS = 9    # and of the other kernels
+WORK_ROWS = 11    # and of the other kernels
 
 
 @routine
@@ -204,21 +205,35 @@ def remember(seen, xi, base, ahead):
 
 @kernel
 def accelerate(x, new, old, known):
-    """Anderson's acceleration, of depth one, of the iteration x → new (n,), in place. old (2, n): x and new − x before,
-    if known.
+    """Anderson's acceleration, of depth two, of the iteration x → new (n,), in place. known: iterations before. old (4,
+    n), of these: x, new − x, and the changes of new − x and of new.
     """
-    rd = dd = 0.0
+    rd = dd = re = de = ee = 0.0
     for i in range(x.shape[0]):
         r = new[i] - x[i]
-        d = r - old[1, i] if known else 0.0
+        d = r - old[1, i] if known > 0 else 0.0
+        e = old[2, i] if known > 1 else 0.0
         rd += r * d
         dd += d * d
-    share = rd / dd if dd > 0.0 else 0.0
+        re += r * e
+        de += d * e
+        ee += e * e
+    a = b = 0.0
+    det = dd * ee - de * de
+    if det > DEPENDENT * dd * ee:
+        a, b = (rd * ee - re * de) / det, (re * dd - rd * de) / det
+    elif dd > 0.0:
+        a = rd / dd
+    mixes = dd > 0.0 and abs(a) < 0.5 and abs(b) < 0.5
     for i in range(x.shape[0]):
         r = new[i] - x[i]
-        if abs(share) < 0.5:
-            new[i] -= share * (new[i] - (old[0, i] + old[1, i])) if known else 0.0
-        old[0, i], old[1, i] = x[i], r
+        d = r - old[1, i]
+        y = new[i] - (old[0, i] + old[1, i])
+        if mixes:
+            new[i] -= a * y
+            if b != 0.0:
+                new[i] -= b * old[3, i]
+        old[0, i], old[1, i], old[2, i], old[3, i] = x[i], r, d, y
 
 
 @kernel
@@ -244,7 +259,7 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     close = CLOSE if free.shape[0] == 0 else CLOSE_IF_CLOSED
     solved = False
     out[2] = 0.0
-    for _ in range(ITERATIONS):
+    for turn in range(ITERATIONS):
         half_step(B, q, xi, half, True, middle)
         momentum_recursion(B, middle, xi, W, False, momentum, g)
         if wrench.shape[0] > 0:
@@ -286,7 +301,7 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
             times(free, new, mean)
             assign(new, mean)
         if boxes.shape[0] == 0:
-            accelerate(xi, new, old, last < np.inf)
+            accelerate(xi, new, old, turn)
         if boxes.shape[0] > 0:
             boxed(response, boxes, new, out[2])
         change = total = 0.0
