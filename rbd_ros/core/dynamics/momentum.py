@@ -16,8 +16,8 @@ from ..compiled.kernel import kernel
 from ..compiled.workspace import ONE_STATE
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, ZERO, all_finite, first_position, first_velocity, kind, layout, matrix,
-    node, node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, ZERO, all_finite, first_position, first_velocity, kind, layout,
+    matrix, node, node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
@@ -130,7 +130,7 @@ def momentum_recursion(B, q, v, W, turning, p, rate):
 
 @kernel
 def add_wrench_efforts(B, q, wrench, W, rate):
-    """Add `Sᵀ` wrenches in node frames (6 n,) to rate (nv,). W: of `momentum_recursion` at q; overwrites its momenta."""
+    """Add `Sᵀ` wrenches in node frames (6 n,) to rate (nv,). W: of `momentum_recursion` at q, without momenta after."""
     for i in range(node_count(B)):
         put(W, SIZE * i + _N, vector(wrench, 6 * i))
         put(W, SIZE * i + _F, vector(wrench, 6 * i + 3))

@@ -7,9 +7,9 @@ With p = M(q) v at the ends, rotated into the axes of the middle, the discrete E
 
     p_1 = p_0 + h g(q_m, ξ),      M(q_m) ξ = ½ (J(−θ) p_0 + J(θ) p_1),      θ = h ω/2,
 
-g (`momentum_recursion`): ∂L/∂q along the group plus efforts, J: right Jacobian of rotations, 1 for all other coordinates
-(Marsden, West 2001; Bou-Rabee, Marsden 2009). Symmetric, so of order 2; Noether: momenta of symmetries at (q, v) are
-constant, for any ξ.
+g (`momentum_recursion`): ∂L/∂q along the group plus efforts, J: right Jacobian of rotations, 1 for all other
+coordinates (Marsden, West 2001; Bou-Rabee, Marsden 2009). Symmetric, so of order 2; Noether: momenta of symmetries at
+(q, v) are constant, for any ξ.
 
 A floating robot is described by its centre of mass, which moves along a parabola, and motion relative to it: angular
 momentum about the centre of mass is then conserved, also in free fall.
@@ -164,9 +164,9 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
 def foresee(seen, xi, base, ahead):
     """xi (n,), in: velocity v_n at the start of a step, becomes a guess of its mean velocity.
 
-    The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, plus its error in the step before, plus the change
-    of this error, and so on, as long as these become smaller. seen (GUESSED·n,): of `remember`; NaN: unknown. base,
-    ahead (n,): for `remember`.
+    The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, plus its error in the step before, plus the
+    change of this error, and so on, as long as these become smaller: up to seventh order. seen (GUESSED·n,): of
+    `remember`; NaN: unknown. base, ahead (n,): for `remember`.
     """
     n = xi.shape[0]
     known = seen[n] == seen[n]
