@@ -165,17 +165,18 @@ def foresee(seen, xi, base, ahead):
     """xi (n,), in: velocity v_n at the start of a step, becomes a guess of its mean velocity.
 
     The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, plus its error in the step before, plus the
-    change of this error, and so on, as long as these become smaller: up to seventh order. seen (GUESSED·n,): of
-    `remember`; NaN: unknown. base, ahead (n,): for `remember`.
+    change of this error, and so on, as long as these become smaller, from the guess less v_n on: up to seventh order.
+    seen (GUESSED·n,): of `remember`; NaN: unknown. base, ahead (n,): for `remember`.
     """
     n = xi.shape[0]
     known = seen[n] == seen[n]
+    before = 0.0
     for i in range(n):
         twice = 2.0 * xi[i]
         ahead[i] = seen[i] - twice if known else -xi[i]
         base[i] = seen[n + i] + twice if known else xi[i]
+        before += (base[i] - xi[i]) * (base[i] - xi[i])
         xi[i] = base[i]
-    before = np.inf
     for k in range(2, GUESSED):
         size = 0.0
         for i in range(n):
