@@ -321,7 +321,7 @@ def with_impulses(method, B, C, q, v, h, implicit, bounded, joints, boxes, W, A,
     if implicit:
         substitute(F, n, free)
     rows_at(B, C, q, W, A, f)
-    for i in range(n):    # the constraints allow no change of what A was told in v_free
+    for i in range(n):    # what damping changes obeys the constraints
         free[i] -= v_free[i]
     allowed(A, F, n, free, Z, T, y, dv, p)
     for i in range(n):
