@@ -190,7 +190,7 @@ def test_absurd_speeds_are_solved_in_parts_or_refused():
 
 
 def guesses(velocity, mean, steps):
-    """The guesses of the mean velocities `mean` (n, 2), with velocities `velocity` (n, 2) at the starts of the steps."""
+    """The guesses of mean velocities `mean` (n, 2), with `velocity` (n, 2) at the starts of the steps."""
     seen, base, ahead = np.full(GUESSED * 2, np.nan), np.empty(2), np.empty(2)
     found = []
     for v, xi in zip(velocity[:steps], mean[:steps], strict=True):

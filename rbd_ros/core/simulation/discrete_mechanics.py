@@ -445,8 +445,8 @@ def step_space(B, damping, springs):
             np.empty((2, 9)), np.empty((size, size)), np.empty((n, n) if size > 0 else damping.shape), working_space(B))
 
 
-@sweep
-def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space):
+@kernel
+def one_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space):
     """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
     not finite. Arguments as of `variational_steps`; goes_on: from the end of the last step in this space
     (`step_space`), where `inertia_of` q is then.
@@ -507,6 +507,24 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
     return True
 
 
+@sweep
+def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space):
+    """`one_step`, for several callers."""
+    return one_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space)
+
+
+@sweep
+def motion(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, h, first, last, effort, space):
+    """`variational`; effort (nv,), space (`step_space`): workspace."""
+    wrench, springs, damping = loads
+    for s in range(first, last):
+        command(B, q, v, efforts, law, s, effort)
+        if not one_step(B, q, v, p, frame, known or s > first, s > first, effort, wrench, springs, damping, gravity,
+                        joints, h, space):
+            return s
+    return last
+
+
 @routine
 def variational(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, h, first, last):
     """Advance q, v in place by variational steps `first` … `last` − 1 of h (s); returns the step before which it stops,
@@ -516,16 +534,9 @@ def variational(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, 
     efforts, law: as of `command`. loads: wrenches in node frames, or empty; table of springs; damping (nv, nv), that of
     springs included, or (0, 0). gravity: that of a frame at the centre of mass. joints (ROWS, nv): see `joint_data`.
     """
-    wrench, springs, damping = loads
-    n = size_v(B)
-    space = step_space(B, damping, springs.shape[0])
-    effort = np.empty(n)
-    for s in range(first, last):
-        command(B, q, v, efforts, law, s, effort)
-        if not variational_step(B, q, v, p, frame, known or s > first, s > first, effort, wrench, springs, damping,
-                                gravity, joints, h, space):
-            return s
-    return last
+    space = step_space(B, loads[2], loads[1].shape[0])
+    return motion(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, h, first, last, np.empty(size_v(B)),
+                  space)
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, :, ::1], "
