@@ -9,6 +9,7 @@ from simulation import robots
 from simulation.robots import link, momentum
 
 import rbd_ros as rbd
+from rbd_ros.core.simulation.discrete_mechanics import GUESSED, foresee, remember
 from rbd_ros.core.simulation.simulator import Simulator
 
 FREE = (0.0, 0.0, 0.0)
@@ -186,3 +187,33 @@ def test_absurd_speeds_are_solved_in_parts_or_refused():
     with pytest.raises(rbd.RbdError, match=r"diverged at .* smaller step"):
         fast.step(n=20)
     assert np.isfinite(fast.v).all()
+
+
+def guesses(velocity, mean, steps):
+    """The guesses of mean velocities `mean` (n, 2), with `velocity` (n, 2) at the starts of the steps."""
+    seen, base, ahead = np.full(GUESSED * 2, np.nan), np.empty(2), np.empty(2)
+    found = []
+    for v, xi in zip(velocity[:steps], mean[:steps], strict=True):
+        guess = v.copy()
+        foresee(seen, guess, base, ahead)
+        remember(seen, xi, base, ahead)
+        found.append(guess)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("degree", range(8))
+def test_guesses_are_exact_for_polynomials_to_the_sixth_degree(degree):
+    rng = np.random.default_rng(degree)
+    coefficients = rng.uniform(0.5, 1.0, (2, degree + 1))
+    times = 0.05 * np.arange(20.0)
+    start, middle = (np.array([np.polynomial.Polynomial(c)(t) for c in coefficients]).T for t in (times, times + 0.025))
+    error = np.abs(guesses(start, middle, 20) - middle).max(axis=1)
+    assert error[0] > 1e-3 or degree == 0
+    assert (error[10:].max() < 1e-11) == (degree <= 6)
+
+
+def test_guesses_of_rough_motions_take_no_high_order():
+    noise = np.random.default_rng(1).normal(size=(2, 500, 2))
+    error = np.sqrt(((guesses(noise[0], noise[1], 500) - noise[1])**2).mean())
+    third = np.sqrt(((noise[1, :-2] + 2.0 * (noise[0, 2:] - noise[0, 1:-1]) - noise[1, 2:])**2).mean())
+    assert error < 1.5 * third

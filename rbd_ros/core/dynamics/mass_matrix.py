@@ -73,15 +73,21 @@ def mass_matrix_recursion(B, q, k, W, H, offset):
         w = SIZE * i
         iv = first_velocity(B, o)
         for c in range(dof(kind(B, o))):
-            sa, sl = column(B, o, q, k + first_position(B, o), c)
             mass = W[w + _MASS]
             h = vector(W, w + _H)
+            I = six(W, w + _I)
             # momentum of the composite body with this column as twist
-            N = add(symmetric_times(six(W, w + _I), sa), cross(h, sl))
-            F = sub(scale(mass, sl), cross(h, sa))
+            if is_revolute(kind(B, o)):
+                r = B[o + RATIO]
+                N = (r * I[2], r * I[4], r * I[5])
+                F = (-r * h[1], r * h[0], 0.0 * r)
+            else:
+                sa, sl = column(B, o, q, k + first_position(B, o), c)
+                N = add(symmetric_times(I, sa), cross(h, sl))
+                F = sub(scale(mass, sl), cross(h, sa))
             H[offset + (iv + c) * nv + iv + c] += B[o + ARMATURE + c]
             j = i
-            while j >= 0:
+            while True:
                 oj = node(j)
                 jv = first_velocity(B, oj)
                 for d in range(dof(kind(B, oj))):
@@ -93,10 +99,13 @@ def mass_matrix_recursion(B, q, k, W, H, offset):
                     H[offset + (iv + c) * nv + jv + d] += x
                     if j != i:
                         H[offset + (jv + d) * nv + iv + c] += x
+                above = parent(B, oj)
+                if above < 0:
+                    break
                 R = matrix(W, SIZE * j + _R)
                 F = rotate(R, F)
                 N = add(rotate(R, N), cross(vector(W, SIZE * j + _P), F))
-                j = parent(B, oj)
+                j = above
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])")

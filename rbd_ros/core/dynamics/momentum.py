@@ -16,25 +16,26 @@ from ..compiled.kernel import kernel
 from ..compiled.workspace import ONE_STATE
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, ZERO, all_finite, first_position, first_velocity, kind, layout, matrix,
-    node, node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, ZERO, all_finite, first_position, first_velocity, kind, layout,
+    matrix, node, node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import (
-    dof, has_quaternion, is_free, joint_pose, joint_twist, project, rates, slope_dual, varies,
+    dof, has_quaternion, is_free, is_revolute, joint_pose, joint_twist, project, rates, slope_dual, varies,
 )
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 
-# per node: pose; twist of the parent, in the node's axes, and of the node; gravity; momentum; wrench
-_R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = layout(
-    R=9, p=3, omega_p=3, v_p=3, omega=3, v=3, g=3, n=3, f=3, torque=3, force=3)
+# per node: pose; twist of the parent, in the node's axes, and of the node; gravity; momentum, mass and first moment of
+# all bodies beyond the joint
+_R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _MASS, _C, SIZE = layout(
+    R=9, p=3, omega_p=3, v_p=3, omega=3, v=3, g=3, n=3, f=3, mass=1, c=3)
 
 
 @kernel
-def momentum_recursion(B, q, v, wrench, W, turning, p, rate):
-    """p = ∂L/∂v = M v (nv,) and its rate without efforts, under gravity and wrenches in node frames (6 n,), or (0,).
+def momentum_recursion(B, q, v, W, turning, p, rate):
+    """p = ∂L/∂v = M v (nv,) and its rate without efforts, under gravity.
 
     turning: True: `C̄ᵀ v − g`. False: ∂L/∂q along the group, the rate of p apart from its change of axes: a joint motion
     only changes the axes in which the parent's twist acts.
@@ -54,61 +55,67 @@ def momentum_recursion(B, q, v, wrench, W, turning, p, rate):
             omega = rotate_back(R, above)
             velo = rotate_back(R, add(vector(W, SIZE * h + _V), cross(above, x)))
             gravity = vector(W, SIZE * h + _G)
-        gravity = rotate_back(R, gravity)
         put_matrix(W, w + _R, R)
         put(W, w + _P, x)
-        if not turning:
+        if is_revolute(kind(B, o)):
+            omega = (omega[0], omega[1], omega[2] + B[o + RATIO] * v[first_velocity(B, o)])
+        else:
             put(W, w + _OMEGA_P, omega)
             put(W, w + _V_P, velo)
-        omega_r, velo_r = joint_twist(B, o, q, iq, v, first_velocity(B, o))
-        omega = add(omega, omega_r)
-        velo = add(velo, velo_r)
+            omega_r, velo_r = joint_twist(B, o, q, iq, v, first_velocity(B, o))
+            omega = add(omega, omega_r)
+            velo = add(velo, velo_r)
         put(W, w + _OMEGA, omega)
         put(W, w + _V, velo)
-        put(W, w + _G, gravity)
+        put(W, w + _G, rotate_back(R, gravity))
         m = B[o + MASS]
         c = vector(B, o + MOMENT)
         put(W, w + _N, add(symmetric_times(six(B, o + INERTIA), omega), cross(c, velo)))
         put(W, w + _F, sub(scale(m, velo), cross(c, omega)))
-        torque = cross(c, gravity)
-        force = scale(m, gravity)
-        if wrench.shape[0] > 0:
-            torque = add(torque, vector(wrench, 6 * i))
-            force = add(force, vector(wrench, 6 * i + 3))
-        put(W, w + _TORQUE, torque)
-        put(W, w + _FORCE, force)
+        W[w + _MASS] = m
+        put(W, w + _C, c)
     for i in range(size_v(B)):
         p[i] = 0.0
         rate[i] = 0.0
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = first_position(B, o)
         iv = first_velocity(B, o)
         t = kind(B, o)
         N = vector(W, w + _N)
         F = vector(W, w + _F)
-        torque = vector(W, w + _TORQUE)
-        force = vector(W, w + _FORCE)
-        own = turning or varies(t)    # the joint's own twist turns its axes; plain coordinates: also in ∂L/∂q
-        omega = vector(W, w + _OMEGA) if own else vector(W, w + _OMEGA_P)
-        velo = vector(W, w + _V) if own else vector(W, w + _V_P)
-        project(B, o, q, iq, N, F, p, iv)
-        project(B, o, q, iq, add(torque, add(cross(N, omega), cross(F, velo))), add(force, cross(F, omega)), rate, iv)
-        if varies(t):    # S depends on q
-            e = slope_dual(B, o, q, iq, rates(t, v, iv), N, F)
-            for c in range(dof(t)):
-                rate[iv + c] += e[c]
-        for c in range(dof(t)):
-            p[iv + c] += B[o + ARMATURE + c] * v[iv + c]
-        if not turning and is_free(t):    # at constant velocity of the position, not of the body
-            put_add(rate, iv, cross(F, vector(v, iv + 3)))
-        if not turning and has_quaternion(t):    # rotors add inertia to the coordinates, no gyroscopic moments
-            spin = vector(v, iv)
-            for c in range(0, dof(t), 3):
-                a = (B[o + ARMATURE + c] * v[iv + c], B[o + ARMATURE + c + 1] * v[iv + c + 1],
-                     B[o + ARMATURE + c + 2] * v[iv + c + 2])
-                put_add(rate, iv + c, cross(spin, a))
+        m = W[w + _MASS]
+        c = vector(W, w + _C)
+        gravity = vector(W, w + _G)
+        if is_revolute(t):    # of its own twist the z axis feels nothing
+            omega = vector(W, w + _OMEGA)
+            velo = vector(W, w + _V)
+            r = B[o + RATIO]
+            p[iv] += r * N[2] + B[o + ARMATURE] * v[iv]
+            rate[iv] += r * (c[0] * gravity[1] - c[1] * gravity[0] + N[0] * omega[1] - N[1] * omega[0]
+                             + F[0] * velo[1] - F[1] * velo[0])
+        else:
+            iq = first_position(B, o)
+            own = turning or varies(t)    # the joint's own twist turns its axes; plain coordinates: also in ∂L/∂q
+            omega = vector(W, w + _OMEGA) if own else vector(W, w + _OMEGA_P)
+            velo = vector(W, w + _V) if own else vector(W, w + _V_P)
+            torque = add(cross(c, gravity), add(cross(N, omega), cross(F, velo)))
+            project(B, o, q, iq, N, F, p, iv)
+            project(B, o, q, iq, torque, add(scale(m, gravity), cross(F, omega)), rate, iv)
+            if varies(t):    # S depends on q
+                e = slope_dual(B, o, q, iq, rates(t, v, iv), N, F)
+                for d in range(dof(t)):
+                    rate[iv + d] += e[d]
+            for d in range(dof(t)):
+                p[iv + d] += B[o + ARMATURE + d] * v[iv + d]
+            if not turning and is_free(t):    # at constant velocity of the position, not of the body
+                put_add(rate, iv, cross(F, vector(v, iv + 3)))
+            if not turning and has_quaternion(t):    # rotors add inertia to the coordinates, no gyroscopic moments
+                spin = vector(v, iv)
+                for d in range(0, dof(t), 3):
+                    a = (B[o + ARMATURE + d] * v[iv + d], B[o + ARMATURE + d + 1] * v[iv + d + 1],
+                         B[o + ARMATURE + d + 2] * v[iv + d + 2])
+                    put_add(rate, iv + d, cross(spin, a))
         h = parent(B, o)
         if h >= 0:
             R = matrix(W, w + _R)
@@ -117,9 +124,28 @@ def momentum_recursion(B, q, v, wrench, W, turning, p, rate):
             f = rotate(R, F)
             put_add(W, y + _F, f)
             put_add(W, y + _N, add(rotate(R, N), cross(x, f)))
-            f = rotate(R, force)
-            put_add(W, y + _FORCE, f)
-            put_add(W, y + _TORQUE, add(rotate(R, torque), cross(x, f)))
+            W[y + _MASS] += m
+            put_add(W, y + _C, add(rotate(R, c), scale(m, x)))
+
+
+@kernel
+def add_wrench_efforts(B, q, wrench, W, rate):
+    """Add `Sᵀ` wrenches in node frames (6 n,) to rate (nv,). W: of `momentum_recursion` at q, without momenta after."""
+    for i in range(node_count(B)):
+        put(W, SIZE * i + _N, vector(wrench, 6 * i))
+        put(W, SIZE * i + _F, vector(wrench, 6 * i + 3))
+    for i in range(node_count(B) - 1, -1, -1):
+        o = node(i)
+        w = SIZE * i
+        N = vector(W, w + _N)
+        F = vector(W, w + _F)
+        project(B, o, q, first_position(B, o), N, F, rate, first_velocity(B, o))
+        h = parent(B, o)
+        if h >= 0:
+            R = matrix(W, w + _R)
+            f = rotate(R, F)
+            put_add(W, SIZE * h + _F, f)
+            put_add(W, SIZE * h + _N, add(rotate(R, N), cross(vector(W, w + _P), f)))
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
@@ -132,7 +158,7 @@ def momentum_entry(B, q, v, W, momentum, rate):
         return False
     for s in range(states):
         rows = slice(s * nv, s * nv + nv)
-        momentum_recursion(B, q[s * nq:s * nq + nq], v[rows], W[:0], W, True, momentum[rows], rate[rows])
+        momentum_recursion(B, q[s * nq:s * nq + nq], v[rows], W, True, momentum[rows], rate[rows])
     return all_finite(momentum) and all_finite(rate)
 
 

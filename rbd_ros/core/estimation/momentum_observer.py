@@ -74,7 +74,7 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
     """
     if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1) and all_finite(rotors)):
         return False
-    momentum_recursion(B, q, v, W[:0], W, True, scratch[NEW_MOMENTUM], scratch[NEW_RATE])
+    momentum_recursion(B, q, v, W, True, scratch[NEW_MOMENTUM], scratch[NEW_RATE])
     if h > 0.0:
         integral_of_velocity(B, last, memory[VELOCITY], q, v, h, scratch[STEP])
         for i in range(size_v(B)):
@@ -86,8 +86,7 @@ def observe_entry(B, q, v, tau, rotors, gain, W, law, h, last, memory, middle, s
             scratch[MIDDLE_VELOCITY, i] = mean + 1.5 * curved
             scratch[STEP, i] = h * (0.5 * (mean + curved) + 0.125 * (before - v[i]))
         integrate_state(B, last, 0, scratch[STEP], 0, middle)
-        momentum_recursion(B, middle, scratch[MIDDLE_VELOCITY], W[:0], W, True, scratch[MIDDLE_MOMENTUM],
-                           scratch[MIDDLE_RATE])
+        momentum_recursion(B, middle, scratch[MIDDLE_VELOCITY], W, True, scratch[MIDDLE_MOMENTUM], scratch[MIDDLE_RATE])
     for i in range(size_v(B)):
         scratch[NEW_MOMENTUM, i] += rotors[i]
         scratch[NEW_RESIDUAL, i] = 0.0

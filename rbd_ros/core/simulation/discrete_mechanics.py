@@ -7,9 +7,9 @@ With p = M(q) v at the ends, rotated into the axes of the middle, the discrete E
 
     p_1 = p_0 + h g(q_m, ξ),      M(q_m) ξ = ½ (J(−θ) p_0 + J(θ) p_1),      θ = h ω/2,
 
-g (`lagrangian`): ∂L/∂q along the group plus efforts, J: right Jacobian of rotations, 1 for all other coordinates
-(Marsden, West 2001; Bou-Rabee, Marsden 2009). Symmetric, so of order 2; Noether: momenta of symmetries at (q, v) are
-constant, for any ξ.
+g (`momentum_recursion`): ∂L/∂q along the group plus efforts, J: right Jacobian of rotations, 1 for all other
+coordinates (Marsden, West 2001; Bou-Rabee, Marsden 2009). Symmetric, so of order 2; Noether: momenta of symmetries at
+(q, v) are constant, for any ξ.
 
 A floating robot is described by its centre of mass, which moves along a parabola, and motion relative to it: angular
 momentum about the centre of mass is then conserved, also in free fall.
@@ -23,27 +23,30 @@ from ..compiled.entry import entry
 from ..compiled.kernel import allocating, kernel, routine, sweep
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
-from ..dynamics.momentum import SIZE
+from ..dynamics.momentum import SIZE, add_wrench_efforts, momentum_recursion
 from ..dynamics.spring_kernels import add_spring_efforts, spring_stiffness
 from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
-from ..model.block import ZERO, all_finite, node_count, put, size_q, size_v, vector
+from ..model.block import ZERO, node_count, put, size_q, size_v, vector
 from .impulses import boxed
 from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
 from .linear_equations import (
     add_product, add_times, factor, inverse_of_factor, solved_for, substitute, symmetric_inverse, times,
 )
-from .lagrangian import half_step, lagrangian, mean_momentum, turn_axes
+from .lagrangian import half_step, mean_momentum, turn_axes
 from .pd_law import command
 
 ITERATIONS = 60      # largest number of iterations per step; typically three to six
 CLOSE = 1e-9         # relative change below which a stalled iteration has converged to rounding
 CLOSE_IF_CLOSED = 1e-6    # likewise with constraints, whose impulses may be nearly dependent
+DEPENDENT = 1e-6     # squared sine of the angle below which two directions of the iteration are one
 SPRING_TURNS = 20    # linearisations of springs in one step
 FITTING = 1e-12      # relative tolerance of their efforts
-CARRIED = 3    # rows (nv,) that steps hand on: momentum, and two for the guess of `variational_step`
-STEP_ROWS = 11 + BOX_ROWS    # workspace of `variational_step`
-WORK_ROWS = 9    # and of the other kernels
+ORDERS = 4     # largest number of orders by which its earlier errors improve the guess
+GUESSED = 2 + ORDERS         # rows (nv,) of which `foresee` guesses
+CARRIED = 1 + GUESSED        # rows that steps hand on: momentum, and these
+STEP_ROWS = 12 + BOX_ROWS    # workspace of `variational_step`
+WORK_ROWS = 11    # and of the other kernels
 
 
 @routine
@@ -93,7 +96,7 @@ def inertia_of(B, q, p, v, inertia, work):
     inverse_of_factor(F, n, inertia[1].reshape(-1))
 
 
-@sweep
+@kernel
 def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known, work):
     """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
     the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
@@ -115,8 +118,8 @@ def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known, w
     if frame.shape[0] > 0:
         half_step(B, q, xi, 0.5 * h, True, work[1])
         mass_of(B, work[1], work[0], out[3])
-    assign_rows(out[0], inertia[1])
-    assign_rows(out[1], inertia[1])
+    for k in range(2):
+        assign(out[k].reshape(-1), inertia[1].reshape(-1))
     if damping.shape[0] > 0 or stiffness.shape[0] > 0:
         dissipate(h, damping, stiffness, inertia, out)
 
@@ -158,25 +161,83 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
 
 
 @kernel
-def accelerate(x, new, old, known):
-    """Anderson's acceleration, of depth one, of the iteration x → new (n,), in place. old (2, n): x and new − x before,
-    if known.
+def foresee(seen, xi, base, ahead):
+    """xi (n,), in: velocity v_n at the start of a step, becomes a guess of its mean velocity.
+
+    The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, plus its error in the step before, plus the
+    change of this error, and so on, as long as these become smaller, from the guess less v_n on: up to seventh order.
+    seen (GUESSED·n,): of `remember`; NaN: unknown. base, ahead (n,): for `remember`.
     """
-    rd = dd = 0.0
+    n = xi.shape[0]
+    known = seen[n] == seen[n]
+    before = 0.0
+    for i in range(n):
+        twice = 2.0 * xi[i]
+        ahead[i] = seen[i] - twice if known else -xi[i]
+        base[i] = seen[n + i] + twice if known else xi[i]
+        before += (base[i] - xi[i]) * (base[i] - xi[i])
+        xi[i] = base[i]
+    for k in range(2, GUESSED):
+        size = 0.0
+        for i in range(n):
+            size += seen[n * k + i] * seen[n * k + i]
+        if not size < before:
+            break
+        before = size
+        for i in range(n):
+            xi[i] += seen[n * k + i]
+
+
+@kernel
+def remember(seen, xi, base, ahead):
+    """After a step with mean velocity xi: rows of seen are ξ_{n+½}, `ξ_{n−½} − 2 v_n`, and backward differences of the
+    error of `base`.
+    """
+    n = xi.shape[0]
+    for i in range(n):
+        seen[i] = xi[i]
+        seen[n + i] = ahead[i]
+        x = xi[i] - base[i]
+        for k in range(2, GUESSED):
+            y = seen[n * k + i]
+            seen[n * k + i] = x
+            x -= y
+
+
+@kernel
+def accelerate(x, new, old, known):
+    """Anderson's acceleration, of depth two, of the iteration x → new (n,), in place. known: iterations before. old (4,
+    n), of these: x, new − x, and the changes of new − x and of new.
+    """
+    rd = dd = re = de = ee = 0.0
     for i in range(x.shape[0]):
         r = new[i] - x[i]
-        d = r - old[1, i] if known else 0.0
+        d = r - old[1, i] if known > 0 else 0.0
+        e = old[2, i] if known > 1 else 0.0
         rd += r * d
         dd += d * d
-    share = rd / dd if dd > 0.0 else 0.0
+        re += r * e
+        de += d * e
+        ee += e * e
+    a = b = 0.0
+    det = dd * ee - de * de
+    if det > DEPENDENT * dd * ee:
+        a, b = (rd * ee - re * de) / det, (re * dd - rd * de) / det
+    elif dd > 0.0:
+        a = rd / dd
+    mixes = dd > 0.0 and abs(a) < 0.5 and abs(b) < 0.5
     for i in range(x.shape[0]):
         r = new[i] - x[i]
-        if abs(share) < 0.5:
-            new[i] -= share * (new[i] - (old[0, i] + old[1, i])) if known else 0.0
-        old[0, i], old[1, i] = x[i], r
+        d = r - old[1, i]
+        y = new[i] - (old[0, i] + old[1, i])
+        if mixes:
+            new[i] -= a * y
+            if b != 0.0:
+                new[i] -= b * old[3, i]
+        old[0, i], old[1, i], old[2, i], old[3, i] = x[i], r, d, y
 
 
-@sweep
+@kernel
 def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame, work):
     """Solve a step from the positions ends[0]; its end is stored in ends[1].
 
@@ -199,9 +260,11 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
     close = CLOSE if free.shape[0] == 0 else CLOSE_IF_CLOSED
     solved = False
     out[2] = 0.0
-    for _ in range(ITERATIONS):
+    for turn in range(ITERATIONS):
         half_step(B, q, xi, half, True, middle)
-        lagrangian(B, middle, xi, wrench, W, momentum, g)
+        momentum_recursion(B, middle, xi, W, False, momentum, g)
+        if wrench.shape[0] > 0:
+            add_wrench_efforts(B, middle, wrench, W, g)
         turn_axes(B, p, middle, True, start)
         for i in range(n):
             g[i] += effort[i]
@@ -221,7 +284,7 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
             put(frame, 6, rotate(quaternion_to_matrix(middle[3], middle[4], middle[5], middle[6]), a))
         for i in range(n):
             end[i] = start[i] + h * g[i]
-        mean_momentum(B, start, end, xi, half, mean)
+        mean_momentum(B, q, start, end, xi, half, mean)
         for i in range(n):
             rest[i] = mean[i] - momentum[i]
         if damping.shape[0] > 0:
@@ -239,14 +302,16 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
             times(free, new, mean)
             assign(new, mean)
         if boxes.shape[0] == 0:
-            accelerate(xi, new, old, last < np.inf)
+            accelerate(xi, new, old, turn)
         if boxes.shape[0] > 0:
             boxed(response, boxes, new, out[2])
-        change = 0.0
+        change = total = 0.0
         for i in range(n):
-            change = max(change, abs(new[i] - xi[i]))
+            moved = abs(new[i] - xi[i])
+            change = max(change, moved)
+            total += moved
             xi[i] = new[i]
-        if not (change < np.inf and all_finite(new)):
+        if not total < np.inf:
             return False
         if change <= 1e-15 * size or (change <= close * size and change >= 0.5 * last) or (
                 last < np.inf and change * change <= 1e-16 * size * last):    # so small would be the next one
@@ -284,7 +349,7 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
     return solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame, working_space(B))
 
 
-@sweep
+@kernel
 def finish(B, q, p, h, boxes, inertia, v, frame, work):
     """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes (as in
     `solve`), which are added to p; inertia: that of `inertia_of` there. A floating robot (frame) goes on along the path
@@ -380,20 +445,20 @@ def step_space(B, damping, springs):
             np.empty((2, 9)), np.empty((size, size)), np.empty((n, n) if size > 0 else damping.shape), working_space(B))
 
 
-@sweep
-def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space):
+@kernel
+def one_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space):
     """Advance q, v, p and frame in place by one step of h (s); False, without change, where it has no solution or is
     not finite. Arguments as of `variational_steps`; goes_on: from the end of the last step in this space
     (`step_space`), where `inertia_of` q is then.
 
-    The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, from what p has behind the momentum:
-    `ξ_{n−½}` and `ξ_{n−3⁄2} − 2 v_{n−1}`, or NaN.
+    p (CARRIED·nv,): momentum, and what `foresee` guesses from, unless not known.
     """
     given, inertia, rows, ends, frames, K, D, work = space
     none = D[:0]    # in C order, as where `solve` has a projector
-    out, loads, v1, guess, start, basis, boxes = rows[:4], rows[4:7], rows[7], rows[8], rows[9], rows[10], rows[11:]
+    out, loads, v1, guess, start, base, ahead = rows[:4], rows[4:7], rows[7], rows[8], rows[9], rows[10], rows[11]
+    boxes = rows[12:]
     n = v.shape[0]
-    momentum, last, ahead = p[:n], p[n:2 * n], p[2 * n:]
+    momentum, seen = p[:n], p[n:]
     centre, end = frames[0][:frame.shape[0]], frames[1][:frame.shape[0]]
     D[:] = 0.0
     assign_rows(D, damping)
@@ -406,12 +471,9 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
     assign(start, momentum)
     assign(centre, frame)
     prepare(B, q, v, h, D, K, inertia, start, guess, given, centre, known, work)
-    for i in range(n):
-        twice = 2.0 * guess[i]
-        basis[i] = -guess[i]
-        if known and ahead[i] == ahead[i]:
-            basis[i] = last[i] - twice
-            guess[i] = ahead[i] + twice
+    if not known:
+        seen[:] = np.nan
+    foresee(seen, guess, base, ahead)
     bounded = friction_boxes(joints, v, effort, 0.5 * h, boxes)
     assign(ends[0], q)
     assign(loads[0], start)
@@ -440,10 +502,27 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
     assign(q, ends[1])
     assign(v, v1)
     assign(momentum, out[1])
-    assign(last, out[0])
-    assign(ahead, basis)
+    remember(seen, out[0], base, ahead)
     assign(frame, end)
     return True
+
+
+@sweep
+def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space):
+    """`one_step`, for several callers."""
+    return one_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping, gravity, joints, h, space)
+
+
+@sweep
+def motion(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, h, first, last, effort, space):
+    """`variational`; effort (nv,), space (`step_space`): workspace."""
+    wrench, springs, damping = loads
+    for s in range(first, last):
+        command(B, q, v, efforts, law, s, effort)
+        if not one_step(B, q, v, p, frame, known or s > first, s > first, effort, wrench, springs, damping, gravity,
+                        joints, h, space):
+            return s
+    return last
 
 
 @routine
@@ -451,20 +530,13 @@ def variational(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, 
     """Advance q, v in place by variational steps `first` … `last` − 1 of h (s); returns the step before which it stops,
     as it has no solution or is not finite, or `last`.
 
-    p (CARRIED·nv,): momentum as in `prepare`, and what `variational_step` guesses from; frame, known: as in `prepare`.
+    p (CARRIED·nv,): momentum as in `prepare`, and what `foresee` guesses from; frame, known: as in `prepare`.
     efforts, law: as of `command`. loads: wrenches in node frames, or empty; table of springs; damping (nv, nv), that of
     springs included, or (0, 0). gravity: that of a frame at the centre of mass. joints (ROWS, nv): see `joint_data`.
     """
-    wrench, springs, damping = loads
-    n = size_v(B)
-    space = step_space(B, damping, springs.shape[0])
-    effort = np.empty(n)
-    for s in range(first, last):
-        command(B, q, v, efforts, law, s, effort)
-        if not variational_step(B, q, v, p, frame, known or s > first, s > first, effort, wrench, springs, damping,
-                                gravity, joints, h, space):
-            return s
-    return last
+    space = step_space(B, loads[2], loads[1].shape[0])
+    return motion(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, h, first, last, np.empty(size_v(B)),
+                  space)
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean, float64[:, :, ::1], "

@@ -1,9 +1,8 @@
-"""Kernels of the variational integrator: momentum and force of a tree from its Lagrangian, motion on the group.
-"""
+"""Kernels of the variational integrator: motion and momentum on the group."""
 from __future__ import annotations
 
-from ..compiled.kernel import kernel, sweep
-from ..dynamics.momentum import momentum_recursion
+from ..compiled.assign import assign
+from ..compiled.kernel import kernel
 from ..lie.so3 import right_jacobian
 from ..lie.spatial import add, rotate, rotate_back, scale
 from ..lie.steps import axes_at, turn
@@ -14,6 +13,10 @@ from ..model.joint_kinds import dof, has_quaternion, is_free, quaternion_at
 @kernel
 def half_step(B, q, v, half, first, out):
     """`out`: q moved by v (axes of the middle) over `half` (s), the first or the second half of a step."""
+    if q.shape[0] == v.shape[0]:    # plain coordinates
+        for i in range(v.shape[0]):
+            out[i] = q[i] + half * v[i]
+        return
     for i in range(node_count(B)):
         o = node(i)
         if B[o + OWNER].real == 0.0:
@@ -39,6 +42,9 @@ def turn_axes(B, p, q, back, out):
     """Transform momentum p from body axes at q to parent axes, or back. Momentum is stored in parent axes between
     steps: it is constant there, without accumulation of rounding.
     """
+    if q.shape[0] == p.shape[0]:    # plain coordinates
+        assign(out, p)
+        return
     for i in range(node_count(B)):
         o = node(i)
         if B[o + OWNER].real == 0.0:
@@ -56,10 +62,12 @@ def turn_axes(B, p, q, back, out):
 
 
 @kernel
-def mean_momentum(B, p0, p1, v, half, out):
+def mean_momentum(B, q, p0, p1, v, half, out):
     """`½ (J(−θ) p_0 + J(θ) p_1)`."""
     for i in range(size_v(B)):
         out[i] = 0.5 * (p0[i] + p1[i])
+    if q.shape[0] == v.shape[0]:    # plain coordinates
+        return
     for i in range(node_count(B)):
         o = node(i)
         t = kind(B, o)
@@ -68,9 +76,3 @@ def mean_momentum(B, p0, p1, v, half, out):
             theta = scale(half, vector(v, iv))
             J = right_jacobian(theta)
             put(out, iv, scale(0.5, add(rotate_back(J, vector(p0, iv)), rotate(J, vector(p1, iv)))))
-
-
-@sweep
-def lagrangian(B, q, v, wrench, W, p, g):
-    """p = ∂L/∂v and g = ∂L/∂q along the group plus `Sᵀ` wrenches: see `momentum_recursion`."""
-    momentum_recursion(B, q, v, wrench, W, False, p, g)

@@ -12,7 +12,7 @@ from ..model.robot_model import RobotModel
 from ..specialize.specialized import SpecializedModel, specialize
 from .constrained_motion import ConstrainedMotion
 from .contact.simulated import SimulatedContacts
-from .discrete_mechanics import variational_steps
+from .discrete_mechanics import GUESSED, variational_steps
 from .loop_steps import RK4, SEMI_IMPLICIT, VARIATIONAL, loop_steps
 from .modes import PAUSE
 from .rk4_steps import rk4_steps
@@ -42,16 +42,18 @@ class LoopSteps:
         self._constrained, self._joints, self._h = constrained, joints, h
         self._method = {"semi_implicit": SEMI_IMPLICIT, "rk4": RK4}.get(str(method), VARIATIONAL)
         self._damping = method.damping if isinstance(method, Variational) else NONE
+        self.forget()
 
     def forget(self) -> None:
-        """Reset after the state was set from outside: nothing is remembered here."""
+        """Reset after the state was set from outside."""
+        self._seen = np.full(GUESSED * self._constrained.model.nv, np.nan)
 
     def advance(self, q: Array, v: Array, efforts: Array, wrench: Array, steps: int) -> int:
         """As `ManySteps.advance`."""
         constrained, bound = self._constrained, self._constrained.bound
         multipliers = constrained.multipliers.copy()
         done = int(loop_steps.call(self._method, bound.model._block, bound.block, bound.holonomic, q, v, efforts,
-                                   wrench, self._damping, self._joints, self._h, steps, multipliers))
+                                   wrench, self._damping, self._joints, self._h, steps, multipliers, self._seen))
         if done:
             constrained.multipliers = multipliers
         return done

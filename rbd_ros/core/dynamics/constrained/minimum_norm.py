@@ -43,7 +43,30 @@ def minimum_norm(Z, n, m, c, offset, damping, T, P, y, out, start):
 
 @sweep
 def row_space(Z, n, m, T, P, y):
-    """P and, in T, L (each m·m) of Z, which is overwritten; y: 2 m. Returns the rank, largest and smallest pivot."""
+    """P and, in T, L (each m·m) of Z, overwritten as by `basis`; y: 2 m. Returns rank, largest and smallest pivot."""
+    rank, first, last = basis(Z, n, m, T, y)
+    # rows of P from those of T, orthogonalised twice against earlier ones; L overwrites T
+    for r in range(rank):
+        for i in range(m):
+            P[r * m + i] = T[r * m + i]
+        for i in range(rank):
+            T[r * m + i] = 0.0
+        for _ in range(2):
+            for i in range(r):
+                s = row_dot(P, r * m, i * m, m)
+                T[r * m + i] += s
+                for k in range(m):
+                    P[r * m + k] -= s * P[i * m + k]
+        norm = np.sqrt(row_dot(P, r * m, r * m, m))
+        T[r * m + r] = norm
+        for k in range(m):
+            P[r * m + k] /= norm
+    return rank, first, last
+
+
+@sweep
+def basis(Z, n, m, T, y):
+    """T of Z (m·n), whose rows i with y[i] = −1 become Q, an orthonormal basis; y: 2 m. Returns as `row_space`."""
     rank = 0
     first = 0.0
     last = 1.0
@@ -78,22 +101,6 @@ def row_space(Z, n, m, T, P, y):
                     y[m + i] = 1e-4 * y[i]
         last = pivot
         rank += 1
-    # rows of P from those of T, orthogonalised twice against earlier ones; L overwrites T
-    for r in range(rank):
-        for i in range(m):
-            P[r * m + i] = T[r * m + i]
-        for i in range(rank):
-            T[r * m + i] = 0.0
-        for _ in range(2):
-            for i in range(r):
-                s = row_dot(P, r * m, i * m, m)
-                T[r * m + i] += s
-                for k in range(m):
-                    P[r * m + k] -= s * P[i * m + k]
-        norm = np.sqrt(row_dot(P, r * m, r * m, m))
-        T[r * m + r] = norm
-        for k in range(m):
-            P[r * m + k] /= norm
     return rank, first, last
 
 
