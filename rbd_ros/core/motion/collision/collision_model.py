@@ -151,7 +151,7 @@ class CollisionModel:
         every = range(len(self.pairs))
         for place, row in zip(places, out, strict=True):
             posed = Posed(self._distances, place)
-            row[:] = [posed.distance(k) for k in every]
+            row[:] = [posed.exact(k) for k in every]
         return out if batch else out[0]
 
     def collides(self, q: ArrayLike, margin: float = 0.0) -> Any:
