@@ -59,7 +59,7 @@ def test_of_random_poses(first, second):
     ("sphere", [0.5, 0.0, 0.0], [0.0, 0.0, 0.0])])
 @pytest.mark.parametrize("tilt", [0.0, 1e-9, 1e-6, 1e-4, 1e-3])
 def test_beside_parallel_faces_and_axes(second, place, turn, tilt):
-    """Where the nearest points are a line or a face, or nearly: the normal is one all the same, by the page's bounds."""
+    """Where the nearest points are a line or a face, or nearly: the normal is one, to the bounds of the page."""
     from scipy.spatial.transform import Rotation
 
     collisions = two_bodies(OTHERS["cylinder"], OTHERS[second])
