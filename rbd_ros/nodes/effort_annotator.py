@@ -10,6 +10,7 @@ Topics (relative names):
                           for later trajectories. Unless `collisions.use` is never
   <collisions.marker_topic>    visualization_msgs/MarkerArray, in: obstacles, if the parameter names a topic
   <collisions.scene_topic>     moveit_msgs/PlanningScene, in: obstacles, attached objects, allowed pairs, likewise
+  <collisions.cloud_topic>     sensor_msgs/PointCloud2, in, best effort: points around the robot, likewise
   ~/collision_markers     visualization_msgs/MarkerArray, out, latched, with `collisions.show`: collision shapes and
                           obstacles in the frames of their links; red what the latest trajectory hits
   /diagnostics            diagnostic_msgs/DiagnosticArray, out, once a second. Keys: trajectories, points,
@@ -99,6 +100,11 @@ class EffortAnnotatorNode(ModelNode):
 
     def tear_down(self) -> None:
         self.annotator = self._publisher = self._relay = None
+
+    def on_rejected(self, error: Rejected) -> None:
+        super().on_rejected(error)
+        if self.annotator is not None:
+            self.annotator.rejections.add(error)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         if self._relay is not None:

@@ -8,6 +8,7 @@ Topics (relative names):
                         rejected, and the earlier ones stay. Unless `collisions.use` is never
   <collisions.marker_topic>    visualization_msgs/MarkerArray, in: obstacles, if the parameter names a topic
   <collisions.scene_topic>     moveit_msgs/PlanningScene, in: obstacles, attached objects, allowed pairs, likewise
+  <collisions.cloud_topic>     sensor_msgs/PointCloud2, in, best effort: points around the robot, likewise
   ~/collision_markers   visualization_msgs/MarkerArray, out, latched, with `collisions.show`: collision shapes and
                         obstacles in the frames of their links; red what the latest motion that was asked for hits
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: requests, good, not_good, cancelled,

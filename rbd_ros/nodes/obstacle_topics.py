@@ -5,15 +5,17 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from geometry_msgs.msg import Point, Pose
+from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from ..core.lie.so3 import to_quaternion
+from ..runtime.inputs.point_cloud import MOST_BYTES
 from ..runtime.inputs.rejections import Verdict
 from ..runtime.planning.collision_markers import Solid, solids
 from ..runtime.planning.collision_settings import CollisionSettings
 from ..runtime.planning.obstacle_messages import ADD, DELETE_ALL
 from ..runtime.planning.surroundings import Surroundings
-from .base.model_node import LATCHED, RELIABLE, ModelNode
+from .base.model_node import BEST_EFFORT, LATCHED, RELIABLE, ModelNode
 from .base.optional import interface_type
 
 SHOWN_ON = "~/collision_markers"
@@ -42,6 +44,9 @@ class ObstacleTopics:
         if settings.scene_topic:
             self._hear(interface_type("parameter 'collisions.scene_topic' needs", "moveit_msgs", "msg",
                                       "PlanningScene"), settings.scene_topic, surroundings.take_scene, RELIABLE)
+        if settings.cloud_topic:
+            self._hear(PointCloud2, settings.cloud_topic, surroundings.take_cloud, BEST_EFFORT, said=False,
+                       most=MOST_BYTES, parameter="", read=lambda data: data)
         self._show()
 
     def show_hit(self, pieces: Collection[str]) -> None:
@@ -50,18 +55,21 @@ class ObstacleTopics:
             self._hit = names
             self._show()
 
-    def _hear(self, kind: type, topic: str, take: Callable[[Any], Verdict], qos: Any) -> None:
+    def _hear(self, kind: type, topic: str, take: Callable[[Any], Verdict], qos: Any, said: bool = True,
+              **options: Any) -> None:
+        """said: log changes. options: of the subscription."""
         def heard(message: Any) -> None:
             before = self._surroundings.collisions
             verdict = take(message)
             if not verdict:
                 self._node.seldom.warning("obstacles", verdict.text)
             elif self._surroundings.collisions is not before:
-                self._node.get_logger().info(f"obstacles around the robot: {self._surroundings.obstacles}")
+                if said:
+                    self._node.get_logger().info(f"obstacles around the robot: {self._surroundings.obstacles}")
                 self._show()
 
         self._node.subscribe_unlocked(kind, topic, lambda message: self._node.guarded(lambda: heard(message)), qos,
-                                      **self._options)
+                                      **self._options, **options)
 
     def _show(self) -> None:
         collisions = self._surroundings.collisions

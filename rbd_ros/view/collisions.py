@@ -12,12 +12,13 @@ from urllib.parse import quote
 import numpy as np
 import yaml
 
+from ..core.lie import se3
 from ..core.model.inertia import Array
 from ..core.model.shapes.shapes import Shape
 from ..core.motion.collision.clearance import Clearance
 from ..core.motion.collision.collision_model import CollisionModel
 from ..core.motion.collision.obstacles import SIZES, read_obstacles
-from ..core.motion.collision.pieces import WORLD, Piece, piece
+from ..core.motion.collision.pieces import WORLD, Piece, pieces_of_shapes
 from ..runtime.planning.collision_markers import HIT, Solid, solids
 from ..runtime.planning.obstacle_messages import CUBE, CYLINDER, SPHERE
 from .bars import COLOURS, HEAD
@@ -114,34 +115,36 @@ class CollisionView:
         return tuple(each for each in self.collisions.pieces if each.body < 0 and not each.own)
 
     def place(self, name: str, pose: Array) -> None:
-        """Put an obstacle at a pose (4, 4)."""
-        self._change([replace(each, shape=replace(each.shape, pose=pose)) if each.name == name else each
-                      for each in self.obstacles])
+        """Put an obstacle at a pose (4, 4), of several pieces the first of them."""
+        here = next((each.shape.pose for each in self.obstacles if each.link == name), pose)
+        moved = pose @ se3.inverse(here)
+        self._change([replace(each, shape=replace(each.shape, pose=moved @ each.shape.pose)) if each.link == name else
+                      each for each in self.obstacles])
 
     def add(self, kind: str) -> str:
         """Add an obstacle of this shape beside the robot; its name."""
-        names = {each.name for each in self.collisions.pieces}
+        names = {each.link for each in self.collisions.pieces}
         name = next(f"{kind}_{k}" for k in range(len(names) + 1) if f"{kind}_{k}" not in names)
         entry = {"name": name, "shape": kind, "frame": [self._size, 0.0, 0.5 * self._size], **NEW[kind]}
-        self._change([*self.obstacles, *(piece(new, shape, -1) for new, shape in read_obstacles([entry]).items())])
+        self._change([*self.obstacles, *pieces_of_shapes(read_obstacles([entry]), -1)])
         return name
 
     def remove(self, name: str) -> None:
         """Take an obstacle away."""
-        self._change([each for each in self.obstacles if each.name != name])
+        self._change([each for each in self.obstacles if each.link != name])
 
     def _change(self, obstacles: Sequence[Piece]) -> None:
         with self._lock:
             others = [each for each in self.collisions.pieces if each.own or each.body >= 0]
             self.collisions = CollisionModel(self.collisions.model, [*others, *obstacles], self.collisions.allowed)
             self._draw()
-            self._dragging.rename([each.name for each in obstacles])
+            self._dragging.rename(list(dict.fromkeys(each.link for each in obstacles)))
             self.move(self._q)
 
     def _add_controls(self) -> None:
         gui = self._server.gui
         new = gui.add_button_group("add", tuple(NEW))
-        names = [each.name for each in self.obstacles]
+        names = list(dict.fromkeys(each.link for each in self.obstacles))
         self._dragging = DragHandle(self._server, names, self._size, self.place, self._follow,
                                     "a handle at this obstacle", "/obstacle_handle")
         remove = gui.add_button("remove it", hint="the obstacle with the handle")
@@ -161,7 +164,7 @@ class CollisionView:
         with self._lock:
             obstacles = self.obstacles
             if obstacles:
-                self._dragging.follow([each.name for each in obstacles],
+                self._dragging.follow([each.link for each in obstacles],
                                       np.array([each.shape.pose for each in obstacles]))
             self.on_change()
 

@@ -40,6 +40,7 @@ def test_the_obstacles_are_read():
     collisions = rbd.CollisionModel.from_urdf(ARM, model, obstacles=text)
     k = collisions.pairs.index(("flange", "floor"))
     assert collisions.distances(np.zeros(3))[k] == pytest.approx(0.6 + 0.05 + 0.8, abs=1e-9)
+    assert [name for name in collisions.piece_names if "scan" in name] == ["scan/0", "scan/1"]    # of three points
 
 
 def test_the_parameters_beside_moveit_are_those_of_the_annotator():

@@ -5,7 +5,7 @@ import pytest
 from parameters.case import Case, Values, split
 from parameters.planner_cases import FINGER, SRDF
 from support.arm import NAMES, shaped_arm_urdf
-from support.obstacle_messages import marker, markers
+from support.obstacle_messages import cloud, marker, markers
 
 from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, Annotation, AnnotatorSettings, EffortAnnotator
 from rbd_ros.runtime.inputs.trajectory_points import Point
@@ -21,7 +21,8 @@ PAIRS = SRDF.replace("</robot>", "".join(f'<disable_collisions link1="lower" lin
 
 
 def said(values: Values) -> str:
-    """What is said of a trajectory of one point; a marker in frame "world" is inside the upper link."""
+    """What is said of a trajectory of one point; a marker in frame "world" is inside the upper link, a
+    point of a cloud 0.23 m beside it."""
     pytest.importorskip("coal")
     urdf = shaped_arm_urdf().replace("</robot>", FINGER)
     model, _ = load_model(validate(ANNOTATOR_TABLE, values), urdf)
@@ -31,6 +32,7 @@ def said(values: Values) -> str:
     if later is not None:
         made.apply(AnnotatorSettings.from_values(later, model))
     made.surroundings.take_markers(markers(marker(2, (0.2, 0.0, 0.0), ns="lamp", frame="world")))
+    made.surroundings.take_cloud(cloud([(0.02, 0.26, 0.02)]))
     found = made.annotate([*NAMES, "wrist"], [Point(1.0, FOLDED)])
     return f"{made.hit.words}, passes: {isinstance(found, Annotation)}"
 
@@ -43,6 +45,7 @@ def annotator_cases() -> dict[str, Case]:
         "collisions.srdf": Case(PAIRS, said, CLEAR, near),
         "collisions.obstacles": Case(BALL % 0.05, said, touching + "True"),
         "collisions.frame": Case("world", said, "'upper' and 'lamp/0' overlap by 0.08 m at 1 s, passes: True"),
+        "collisions.voxel_size": Case(0.5, said, "'upper' and 'cloud' overlap by 0.03 m at 1 s, passes: True"),
         "collisions.clearance": Case(0.03, said, "'upper' and 'ball' are 0.02 m apart, nearer than the clearance of "
                                      "0.03 m at 1 s, passes: True", {"collisions.obstacles": BALL % 0.1}),
         "collisions.reject": Case(True, said, touching + "False", {"collisions.obstacles": BALL % 0.05}),

@@ -191,12 +191,14 @@ def shared(program: str) -> dict[str, Case]:
 
 
 def surrounded(program: str) -> dict[str, Case]:
-    """What nodes with obstacles have; test_obstacle_messages.py has them with these messages."""
+    """What nodes with obstacles have; test_obstacle_messages.py and test_point_cloud_topic.py have them
+    with these messages."""
     def granted(values: Values) -> tuple[str, ...]:
         return tuple(sorted(rights_of(program, values).subscribe | rights_of(program, values).publish))
 
     return {"collisions.marker_topic": Case("things", granted, added("things")),
             "collisions.scene_topic": Case("/monitored_planning_scene", granted, added("/monitored_planning_scene")),
+            "collisions.cloud_topic": Case("points", granted, added("points")),
             "collisions.show": Case(True, granted, added("~/collision_markers"))}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from parameters.case import Case, Values, begun, seconds_until_refused, split
 from parameters.other_cases import MOON, MS
-from support.obstacle_messages import marker, markers
+from support.obstacle_messages import cloud, marker, markers
 from support.arm import JOINT, LINK, NAMES, TILT, TILTED, arm, arm_urdf, shaped_arm_urdf
 
 import rbd_ros as rbd
@@ -143,6 +143,18 @@ def kept_apart(values: Values) -> tuple[str, ...]:
     return () if found.collisions is None else tuple(" – ".join(pair) for pair in found.collisions.pairs)
 
 
+def voxels(values: Values) -> list[tuple[float, ...]]:
+    """Sizes of what a cloud of two points, 0.15 m apart, makes."""
+    pytest.importorskip("coal")
+    urdf = shaped_arm_urdf()
+    model = rbd.load_urdf(urdf)
+    settings = PlannerSettings.from_values(split(PLANNER_TABLE, values)[0], model)
+    made = MotionPlanner(model, settings, considered(settings, urdf, model).collisions)
+    assert made.surroundings.take_cloud(cloud([[0.02, 2.02, 0.02], [0.02, 2.17, 0.02]]))
+    assert made.surroundings.collisions is not None
+    return [piece.shape.size for piece in made.surroundings.collisions.pieces if not piece.own]
+
+
 def framed(values: Values) -> bool:
     """Whether markers in frame "world" are taken."""
     pytest.importorskip("coal")
@@ -201,6 +213,7 @@ def planner_cases() -> dict[str, Case]:
         "collisions.obstacles": Case(FLOOR, kept_apart, lambda was: (
             *was, "upper – floor", "lower – floor", "finger – floor")),
         "collisions.frame": Case("world", framed, True),
+        "collisions.voxel_size": Case(0.2, voxels, [(0.2, 0.2, 0.2)]),
         "collisions.clearance": Case(0.05, clearance, 0.05),
         "velocity_cutoff": Case(0.0, estimated, np.ones(2)),
     }

@@ -104,6 +104,23 @@ def test_a_handle_drags_an_obstacle(view):
     np.testing.assert_allclose(view.collisions.obstacles[0].shape.pose[:3, 3], [0.5, 0.0, 0.25])
 
 
+def test_boxes_of_a_cloud_are_one_obstacle(view):
+    collisions = view.collisions
+    text = "obstacles: [{name: scan, shape: points, voxel_size: 0.1, points: [[0.72, 0.01, 0.01], [0.72, 0.31, 0.01]]}]"
+    collisions._change([piece for piece in collisions.collisions.with_obstacles(text).pieces if piece.body < 0])
+    assert collisions._dragging._link.options == ("nothing", "ball", "scan")
+    view.move(INSIDE)
+    assert is_red(view, "scan/0") and not is_red(view, "scan/1")
+    collisions.place("scan", se3.pose([0.72, -0.25, 0.05], [0.0, 0.0, 0.0]))
+    assert not is_red(view, "scan/0") and is_red(view, "scan/1")
+    turned = se3.pose([0.72, -0.25, 0.05], [0.0, 0.0, np.pi])
+    collisions.place("scan", turned)
+    assert not is_red(view, "scan/1")
+    np.testing.assert_allclose(collisions.obstacles[-1].shape.pose, turned @ se3.pose([0.0, 0.3, 0.0]), atol=1e-12)
+    collisions.remove("scan")
+    assert [piece.name for piece in collisions.obstacles] == ["ball"]
+
+
 def test_the_text_gives_the_same_obstacles_again():
     rng = np.random.default_rng(0)
     def frame():

@@ -125,7 +125,7 @@ class EffortAnnotator:
     def __init__(self, model: RobotModel, settings: AnnotatorSettings,
                  collisions: CollisionModel | None = None) -> None:
         self.rejections = Rejections()
-        self.surroundings = Surroundings(collisions, settings.frame)
+        self.surroundings = Surroundings(collisions, settings.frame, settings.voxel_size)
         self.hit = Hit()    # of the latest trajectory
         self.counts = Counter({"trajectories": 0, "points": 0, "points_over_effort_limit": 0,
                                "points_over_velocity_limit": 0, "points_over_position_limit": 0, "retimed": 0,

@@ -97,14 +97,14 @@ class TrajectoryReader:
         if data[:2] != HEAD[:2]:
             raise ValueError("they are not CDR in little-endian order")
         sec, nanosec = stamp_of(data)
-        _, offset = _text(data, NAMES)
-        count, offset = _size(data, offset)
+        _, offset = text_at(data, NAMES)
+        count, offset = size_at(data, offset)
         names = []
         for _ in range(count):
-            name, offset = _text(data, offset)
+            name, offset = text_at(data, offset)
             names.append(name)
             check_size(self._topic, offset, self._most_bytes, what="bytes before its points")
-        count, offset = _size(data, offset)
+        count, offset = size_at(data, offset)
         check_size(self._topic, count, self._most_points, "input_limits.points", "points")
         # starting four bytes before the message, so that its numbers are aligned
         aligned: Array = np.zeros(len(data) // 8 + 1)
@@ -120,15 +120,15 @@ class TrajectoryReader:
         return TrajectoryMessage(sec * 1_000_000_000 + nanosec, names, points)
 
 
-def _size(data: bytes, offset: int) -> tuple[int, int]:
+def size_at(data: bytes, offset: int) -> tuple[int, int]:
     """The count at the next multiple of four, and the offset of its end."""
     offset += -offset % 4
     return _SIZE.unpack_from(data, offset)[0], offset + 4
 
 
-def _text(data: bytes, offset: int) -> tuple[str, int]:
-    """The string at offset `at`, decoded as by the middleware, and the offset of its end."""
-    count, offset = _size(data, offset)
+def text_at(data: bytes, offset: int) -> tuple[str, int]:
+    """The string at an offset, decoded as by the middleware, and the offset of its end."""
+    count, offset = size_at(data, offset)
     if offset + count > len(data):
         raise ValueError("a text is not whole")
     return data[offset:offset + count].split(b"\0", 1)[0].decode(errors="replace"), offset + count

@@ -27,6 +27,12 @@ class CollisionSettings:
     scene_topic: str = parameter("", "Topic of obstacles, attached objects and allowed pairs as moveit_msgs/"
                                  "PlanningScene, for example /monitored_planning_scene. Empty: none. Needs "
                                  "moveit_msgs.", name="collisions.scene_topic", read_only=True)
+    cloud_topic: str = parameter("", "Topic of points around the robot, without those on itself, as sensor_msgs/"
+                                 "PointCloud2; each cloud replaces the one before. Empty: none.",
+                                 name="collisions.cloud_topic", read_only=True)
+    voxel_size: float = parameter(0.05, "Edge of the cells, along the root link's axes, of which those with points of "
+                                  "a cloud are obstacles, m.", name="collisions.voxel_size", lower=1e-3, upper=10.0,
+                                  read_only=True)
     frame: str = parameter("", "Name of a frame of these messages that is the root link's, besides the root link's own "
                            "name: for example world. Links that are fixed to the root link are known.",
                            name="collisions.frame", read_only=True)

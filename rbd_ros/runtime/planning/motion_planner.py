@@ -97,7 +97,7 @@ class MotionPlanner:
         self.coordinates = Coordinates(model)
         self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff)
         self.settings = settings
-        self.surroundings = Surroundings(collisions, settings.frame)
+        self.surroundings = Surroundings(collisions, settings.frame, settings.voxel_size)
 
     def apply(self, settings: PlannerSettings) -> None:
         """Change the settings for later requests."""

@@ -48,7 +48,7 @@ def considered(settings: CollisionSettings, description: str, model: RobotModel)
     """What the parameters `collisions.*` ask for; raises `RbdError` if that cannot be made."""
     asked = {name: value for name, value in (
         ("srdf", settings.srdf), ("obstacles", settings.obstacles), ("marker_topic", settings.marker_topic),
-        ("scene_topic", settings.scene_topic), ("show", settings.show)) if value}
+        ("scene_topic", settings.scene_topic), ("cloud_topic", settings.cloud_topic), ("show", settings.show)) if value}
     if settings.use_collisions == "never":
         if asked:
             raise RbdError(f"parameter 'collisions.use' is 'never', so {_listed(asked)} are not read: expected them to "

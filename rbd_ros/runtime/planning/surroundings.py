@@ -1,4 +1,4 @@
-"""Obstacles around a robot, and objects that it carries, of messages: texts, markers and planning scenes.
+"""Obstacles around a robot, and objects that it carries, of messages: texts, markers, planning scenes, point clouds.
 
 What is invalid is rejected as a whole, and all that came before stays. Each source replaces or edits its own alone.
 """
@@ -15,14 +15,17 @@ from ...core.errors import RbdError, shown, unknown_name
 from ...core.lie import se3
 from ...core.motion.collision.collision_model import CollisionModel
 from ...core.motion.collision.obstacles import LONGEST_NAME, MOST_OBSTACLES, read_obstacles
+from ...core.motion.collision.voxels import occupied_cells
+from ..inputs.point_cloud import read_cloud
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from .obstacle_messages import (
-    ADD, APPEND, DELETE, DELETE_ALL, MOVE, PUT, REMOVE, Array, Entry, fixed_frames, frame_of, marker_entries,
+    ADD, APPEND, DELETE, DELETE_ALL, MOVE, PUT, REMOVE, Array, Entry, entry, fixed_frames, frame_of, marker_entries,
     marker_name, object_entries, pose_of,
 )
 from .robot_collisions import UNAWARE
 
 MOST_NAMES = 500    # of a planning scene's matrix of allowed collisions
+CLOUD = "cloud"     # name of the obstacle
 
 
 class Object(NamedTuple):
@@ -44,7 +47,7 @@ class Object(NamedTuple):
 
 class Parts(NamedTuple):
     """What each source says: a YAML text; solids by the name of their marker; objects of the planning scene by name,
-    in the world and attached, and pairs of names that may touch.
+    in the world and attached, and pairs of names that may touch; the cells of a point cloud, by their middles.
     """
 
     text: str = ""
@@ -52,16 +55,19 @@ class Parts(NamedTuple):
     world: Mapping[str, Object] = {}
     attached: Mapping[str, Object] = {}
     allowed: frozenset[frozenset[str]] = frozenset()
+    cloud: Sequence[Entry] = ()
 
 
 class Surroundings:
     """Collision model of a robot with what messages say; it begins with `fixed`, None if nothing is considered.
 
-    frame: another name of the root link's frame. Rejected messages are counted in `rejections`.
+    frame: another name of the root link's frame. voxel_size (m): of the cells of point clouds. Rejected messages are
+    counted in `rejections`.
     """
 
-    def __init__(self, fixed: CollisionModel | None, frame: str = "") -> None:
+    def __init__(self, fixed: CollisionModel | None, frame: str = "", voxel_size: float = 0.05) -> None:
         self.rejections = Rejections()
+        self._voxel_size = voxel_size
         self.collisions = self._fixed = fixed
         self._parts = Parts()
         self._frames = {} if fixed is None else fixed_frames(fixed.model, frame)
@@ -98,6 +104,10 @@ class Surroundings:
         """Take a moveit_msgs/PlanningScene, or with `is_diff` its changes."""
         return self._take(lambda: self._staged(scene))
 
+    def take_cloud(self, data: bytes) -> Verdict:
+        """Take the points of a serialized sensor_msgs/PointCloud2 instead of those of the cloud before."""
+        return self._take(lambda: self._parts._replace(cloud=self._seen(data)))
+
     def _take(self, change: Callable[[], Parts]) -> Verdict:
         try:
             parts = change()
@@ -119,7 +129,7 @@ class Surroundings:
             collisions = collisions.with_obstacles(parts.text, trusted=False)
         objects = {**parts.world, **parts.attached}
         entries = {name: object.entries(name) for name, object in objects.items()}
-        standing = [each for group in (*parts.markers.values(), *(entries[name] for name in parts.world))
+        standing = [each for group in (*parts.markers.values(), *(entries[name] for name in parts.world), parts.cloud)
                     for each in group]
         read_obstacles([*standing, *(each for name in parts.attached for each in entries[name])], trusted=False)
         if standing:
@@ -146,6 +156,18 @@ class Surroundings:
             else:
                 raise RbdError(f"marker {shown(name)}: unknown action {action}, expected 0, 2 or 3")
         return markers
+
+    # ---- point clouds
+
+    def _seen(self, data: bytes) -> Sequence[Entry]:
+        self._considered()
+        cloud, size = read_cloud(data), self._voxel_size
+        pose = frame_of(cloud, self._frames, "point cloud")
+        with np.errstate(over="ignore", invalid="ignore"):    # beyond 1e307 m
+            points = cloud.points @ pose[:3, :3].T + pose[:3, 3]
+        cells = occupied_cells(points, size, "point cloud")
+        return [entry(CLOUD, "points", np.eye(4), points=(size * (cells + 0.5)).tolist(), voxel_size=size)
+                ] if len(cells) else ()
 
     # ---- planning scenes
 

@@ -120,7 +120,8 @@ def _surrounded(values: Values) -> Rights:
     if values.get("collisions.use") == "never":
         return Rights()
     return rights(publish=["~/collision_markers"] if values.get("collisions.show") else [], subscribe=[
-        OBSTACLES, *_topic(values, "collisions.marker_topic"), *_topic(values, "collisions.scene_topic")])
+        OBSTACLES, *(name for kind in ("marker", "scene", "cloud") for name in _topic(
+            values, f"collisions.{kind}_topic"))])
 
 
 def _exerted(values: Values) -> list[str]:

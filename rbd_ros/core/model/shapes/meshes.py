@@ -5,16 +5,19 @@ import json
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...errors import RbdError
 from ..files.xml_tree import PACKAGE, in_package, prefixes
+from ..inertia import Array
 from .collada import read_collada
 from .shapes import GREY, Surface
 
 FORMATS = (".stl", ".dae", ".obj", ".ply", ".off", ".glb", ".gltf")
 BINARY = (".stl", ".ply", ".glb")
+CLOUDS = (".npy", ".ply")
 LARGEST = 256 * 2**20    # bytes
 LONGEST = 64 * 2**20     # bytes of text files, which need several times as much memory
 
@@ -66,6 +69,25 @@ def read_mesh(path: Path) -> tuple[Surface, ...]:
     return good
 
 
+def read_points(path: Path) -> Array:
+    """The points (N, 3) of a .npy array or a .ply file; raises `RbdError` for an unreadable file."""
+    kind = path.suffix.lower()
+    if kind not in CLOUDS:
+        raise RbdError(f"'{path.name}': points are read from {', '.join(CLOUDS)}")
+    if path.stat().st_size > LARGEST:
+        raise RbdError(f"'{path.name}' is larger than {LARGEST >> 20} MiB")
+    try:
+        points = np.asarray(np.load(path) if kind == ".npy" else _trimesh().load(path, process=False).vertices)
+        points = points.astype(np.float64, casting="same_kind")
+    except RbdError as error:
+        raise RbdError(f"cannot read '{path.name}': {error}") from None
+    except Exception as error:    # any exception of these readers for a corrupt file
+        raise RbdError(f"cannot read '{path.name}': {type(error).__name__}: {str(error)[:120]}") from None
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise RbdError(f"'{path.name}' has an array of shape {points.shape}, expected (N, 3)")
+    return points
+
+
 def _check_gltf(path: Path) -> None:
     """Raise `RbdError` for a glTF file that expands to huge arrays; other readers allocate any declared length."""
     data = path.read_bytes()
@@ -90,11 +112,16 @@ def _check_gltf(path: Path) -> None:
             raise RbdError(f"it names {total} {quantity}, counting every instance, expected at most {LARGEST}")
 
 
-def _by_trimesh(path: Path) -> list[Surface]:
+def _trimesh() -> Any:
     try:
         import trimesh
     except ImportError:
         raise RbdError("that needs the package trimesh (`pip install trimesh`)") from None
+    return trimesh
+
+
+def _by_trimesh(path: Path) -> list[Surface]:
+    trimesh = _trimesh()
     flat = path.suffix.lower() == ".stl"
     try:
         scene = trimesh.load_scene(path, process=flat)    # joins the corners of an STL file

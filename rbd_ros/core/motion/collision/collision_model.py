@@ -26,7 +26,7 @@ from .closest import Closest
 from .obstacles import Obstacles, read_obstacles
 from .pair_distances import PairDistances, Posed
 from .pairs import adjacent_links, pairs_of, rigid_parts
-from .pieces import Piece, load_coal, piece, pieces_of_links
+from .pieces import Piece, load_coal, pieces_of_links, pieces_of_shapes
 
 MOST_PIECES = 1000    # of a robot: pairs are as many as the square of it
 
@@ -102,9 +102,10 @@ class CollisionModel:
         A list of mappings, or a YAML file or text with the same list under `obstacles:`. Each has `shape`, optional
         `name` and `frame`, and sizes in m: box `size` (x, y, z); sphere `radius`; cylinder and capsule `radius` and
         `length` along z (of a capsule without caps); plane nothing, all below its xy plane is solid; mesh `file` and
-        `scale`, or `points` (N, 3), of which it is the convex hull. frame: xyz, (xyz, rpy), {xyz: …, rpy: …} or a pose
-        (4, 4), m and rad. trusted: False for YAML text of strangers, which is then never a path, names no files, and
-        has at most 200 obstacles, 2000 points of meshes, and lengths from 1e-6 to 1000 m.
+        `scale`, or `points` (N, 3), of which it is the convex hull; points likewise, and `voxel_size`: boxes
+        `name/0`, `name/1`, … of the cells that hold points. frame: xyz, (xyz, rpy), {xyz: …, rpy: …} or a pose (4, 4),
+        m and rad. trusted: False for YAML text of strangers, which is then never a path, names no files, and has at
+        most 200 obstacles, 2000 points of meshes, and lengths from 1e-6 to 1000 m.
         """
         return self._with(_fixed(obstacles, trusted))
 
@@ -119,7 +120,7 @@ class CollisionModel:
         for name in [touching] if isinstance(touching, str) else touching:
             if name not in names:
                 raise unknown_name("link in touching", name, sorted(names))
-        more = [piece(name, shape, index) for name, shape in attached.items()]
+        more = pieces_of_shapes(attached, index)
         adjacent = adjacent_links(self.model, [*self.pieces, *more])
         free = (*{name for pair in adjacent if body in pair for name in pair},
                 *([touching] if isinstance(touching, str) else touching))
@@ -150,7 +151,7 @@ class CollisionModel:
         every = range(len(self.pairs))
         for place, row in zip(places, out, strict=True):
             posed = Posed(self._distances, place)
-            row[:] = [posed.distance(k) for k in every]
+            row[:] = [posed.exact(k) for k in every]
         return out if batch else out[0]
 
     def collides(self, q: ArrayLike, margin: float = 0.0) -> Any:
@@ -262,4 +263,4 @@ class CollisionModel:
 
 
 def _fixed(obstacles: Obstacles, trusted: bool = True) -> list[Piece]:
-    return [piece(name, shape, -1) for name, shape in read_obstacles(obstacles, trusted=trusted).items()]
+    return pieces_of_shapes(read_obstacles(obstacles, trusted=trusted), -1)

@@ -31,6 +31,8 @@ def adjacent_links(model: RobotModel, pieces: Sequence[Piece]) -> set[frozenset[
 def pairs_of(model: RobotModel, pieces: Sequence[Piece], allowed: Collection[frozenset[str]]) -> list[tuple[int, int]]:
     """Pairs of pieces that move relative to each other, without those of links that may touch."""
     parts = [*rigid_parts(model), -1]    # body -1: the world
-    return [(i, j) for i, first in enumerate(pieces) for j, second in enumerate(pieces[i + 1:], i + 1)
-            if parts[first.body] != parts[second.body] and frozenset((first.link, second.link)) not in allowed
+    every = list(enumerate(pieces))
+    moving = [(j, piece) for j, piece in every if parts[piece.body] >= 0]    # a thousand boxes have few partners
+    return [(i, j) for i, first in every for j, second in (every[i + 1:] if parts[first.body] >= 0 else moving)
+            if j > i and parts[first.body] != parts[second.body] and frozenset((first.link, second.link)) not in allowed
             and first.link not in second.touching and second.link not in first.touching]

@@ -24,7 +24,8 @@ WORLD = ""    # link of obstacles
 @dataclass(frozen=True, eq=False)
 class Piece:
     """A convex shape, fixed to a link. body: index of the link, -1 for the world. middle (3,), in the shape's frame,
-    and radius (m): of a sphere about it, infinite for a plane. touching: links that it may touch.
+    and radius (m): of a sphere about it, infinite for a plane. touching: links that it may touch. group: name of the
+    obstacle, tool or load that it is part of, "" if that is its own.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Piece:
     middle: Array
     radius: float
     touching: tuple[str, ...] = ()
+    group: str = ""
 
     @property
     def own(self) -> bool:
@@ -41,8 +43,8 @@ class Piece:
 
     @property
     def link(self) -> str:
-        """Name in pairs of links: its link's, or of an obstacle, tool or load its own."""
-        return self.shape.link if self.own else self.name
+        """Name in pairs of links: its link's, or of an obstacle, tool or load."""
+        return self.shape.link if self.own else self.group or self.name
 
 
 def piece(name: str, shape: Shape, body: int, touching: Sequence[str] = ()) -> Piece:
@@ -59,6 +61,12 @@ def piece(name: str, shape: Shape, body: int, touching: Sequence[str] = ()) -> P
                   "capsule": lambda s: s[0] + 0.5 * s[1], "sphere": lambda s: s[0],
                   "plane": lambda s: np.inf}[shape.kind](shape.size)
     return Piece(name, shape, body, middle, float(radius), tuple(touching))
+
+
+def pieces_of_shapes(shapes: Mapping[str, Sequence[Shape]], body: int) -> list[Piece]:
+    """Pieces of obstacles, tools or loads, named as these, or `name/0`, `name/1`, … if one has several."""
+    return [piece(name, each[0], body) if len(each) == 1 else replace(piece(f"{name}/{k}", shape, body), group=name)
+            for name, each in shapes.items() for k, shape in enumerate(each)]
 
 
 def hull(points: Array, name: str) -> Surface:
