@@ -96,7 +96,7 @@ def inertia_of(B, q, p, v, inertia, work):
     inverse_of_factor(F, n, inertia[1].reshape(-1))
 
 
-@kernel
+@sweep
 def prepare(B, q, v, h, damping, stiffness, inertia, p, xi, out, frame, known, work):
     """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
     the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
@@ -349,7 +349,7 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
     return solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame, working_space(B))
 
 
-@kernel
+@sweep
 def finish(B, q, p, h, boxes, inertia, v, frame, work):
     """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes (as in
     `solve`), which are added to p; inertia: that of `inertia_of` there. A floating robot (frame) goes on along the path
