@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .cache import folder_of, is_own, prepare
+from .computing_time import add_compiling
 from .kernel import BARE, COMPILED, OPTIONS
 
 EXTENSION: Any = None    # the C module `_door`
@@ -28,12 +29,6 @@ if COMPILED:
 
 UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)    # raised for unvalidated arguments
 ENTRIES: list[Entry] = []    # all entries of imported modules
-_compiling = [0.0]    # s that this process has spent in compiling
-
-
-def computing_time() -> float:
-    """`time.perf_counter` without the time in which entries were compiled: for time limits of searches."""
-    return time.perf_counter() - _compiling[0]
 
 
 class Argument(NamedTuple):
@@ -99,7 +94,7 @@ class Entry:
             else:
                 self._code = calling.dispatcher(self.python, self.signature, self._options, folder)
                 self.call = _strict(self._code, self.arguments)
-        _compiling[0] += time.perf_counter() - begin
+        add_compiling(time.perf_counter() - begin)
 
     @property
     def address(self) -> int:

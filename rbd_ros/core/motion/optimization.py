@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
 from ..batch import Executors, batch
-from ..compiled.entry import computing_time
+from ..compiled.computing_time import computing_time
 from ..dynamics.friction import SMOOTHING, Friction
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError

@@ -11,7 +11,7 @@ from threading import Lock
 
 import numpy as np
 
-from ..compiled.entry import computing_time
+from ..compiled.computing_time import computing_time
 from ..compiled.kernel import COMPILED
 from ..derivatives.inverse import inverse_dynamics_derivatives
 from ..dynamics.inverse import inverse_dynamics

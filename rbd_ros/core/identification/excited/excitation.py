@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...compiled.entry import computing_time
+from ...compiled.computing_time import computing_time
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiled.entry import computing_time
+from ...compiled.computing_time import computing_time
 from ...dynamics.friction import Friction
 from ...errors import RbdError
 from ...model.robot_model import RobotModel

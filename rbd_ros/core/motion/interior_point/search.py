@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiled.entry import computing_time
+from ...compiled.computing_time import computing_time
 from . import barrier
 from .newton_step import newton_step, tangent_step
 from .linearization import Linearization, Values

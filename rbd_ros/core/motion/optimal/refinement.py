@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiled.entry import computing_time
+from ...compiled.computing_time import computing_time
 from ...errors import RbdError
 from ..interior_point.search import KINK, Solution, Stop, solve
 from ..splines import SplineMotion

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...compiled.entry import computing_time
+from ...compiled.computing_time import computing_time
 from ...dynamics.constrained.mechanism import Mechanism
 from ...dynamics.kinematics import forward_kinematics, jacobian
 from ...errors import RbdError

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiled.entry import computing_time
+from ...compiled.computing_time import computing_time
 from ...dynamics.constrained.mechanism import Mechanism, places
 from ...dynamics.constrained.projection import project
 from ...dynamics.constrained.values import evaluate
