@@ -206,9 +206,17 @@ def test_the_inside_of_numba_is_leant_on_in_one_room():
 def test_compiling_takes_no_computing_time(monkeypatch):
     """So that no search ends at its time limit because kernels had to be compiled first."""
     name = "code_at_address" if entry.EXTENSION else "dispatcher"
-    make, kernel = getattr(entry.calling, name), energy.totals_entry
-    monkeypatch.setattr(entry.calling, name, lambda *arguments: time.sleep(0.2) or make(*arguments))
+    make, kernel, clock = getattr(entry.calling, name), energy.totals_entry, [100.0]
+
+    def slow(*arguments):
+        clock[0] += 7.0
+        return make(*arguments)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(entry.calling, name, slow)
     monkeypatch.setattr(kernel, "call", kernel._first_call)
-    wall, computing = time.perf_counter(), computing_time()
+    before = computing_time()
     kernel.compile()
-    assert time.perf_counter() - wall - (computing_time() - computing) > 0.2
+    assert clock[0] == 107.0 and computing_time() == pytest.approx(before)
+    clock[0] += 1.0
+    assert computing_time() == pytest.approx(before + 1.0)

@@ -26,7 +26,7 @@ from .shared_coordinates import shared_recursion
 from .singular import SINGULAR
 
 # workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over
-# BRANCHES: whether nodes besides the next one add to A, G and C
+# BRANCHES: whether children other than the next node add to A, G and C, which only then are used
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _G, _C, _BRANCHES, _U, SIZE = layout(
     R=9, p=3, omega=3, alpha=3, accel=3, eta_a=3, eta_l=3, n=3, f=3, a=6, g=9, c=6, branches=1, u=48)
 
@@ -98,7 +98,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         h = parent(B, o)
         if h < 0:
             omega = (z, z, z)
-        elif h != i - 1:
+        elif h != i - 1:    # else that of the node before, in registers
             omega = vector(W, SIZE * h + _OMEGA)
         eta_l = rotate_back(R, cross(omega, cross(omega, p)))
         omega = rotate_back(R, omega)
@@ -205,14 +205,14 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
             p = vector(W, w + _P)
             F = rotate(R, F)
             N = add(rotate(R, N), cross(p, F))
-            if hinge:    # Π s = 0: its last row of A and G is zero
+            if hinge:    # without rotor inertia Π s = 0: the last rows of A and G are zero
                 A = rotate_planar(R, A)
                 G = rotate_two_rows(R, G)
             else:
                 A = rotate_symmetric(R, A)
                 G = rotate_matrix(R, G)
             A, G, C = about(p, A, G, rotate_symmetric(R, C))
-            if h != i - 1:
+            if h != i - 1:    # else added at the next turn
                 x = SIZE * h
                 put_add(W, x + _F, F)
                 put_add(W, x + _N, N)
@@ -243,7 +243,7 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
         if h < 0:
             alpha = (z, z, z)
             accel = (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])
-        elif h != i - 1:
+        elif h != i - 1:    # else those of the node before
             alpha = vector(W, SIZE * h + _ALPHA)
             accel = vector(W, SIZE * h + _ACCEL)
         # without η: it is in the left-over effort already

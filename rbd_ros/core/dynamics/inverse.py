@@ -48,6 +48,14 @@ def newton_euler(m, c, I, omega, alpha, accel):
 
 
 @kernel
+def add_to_parent(W, k, R, p, N, F):
+    """Add the wrench (N, F) on a node with pose (R, p) in its parent to the parent's, (W[k:], W[k + 3:])."""
+    f = rotate(R, F)
+    put_add(W, k, add(rotate(R, N), cross(p, f)))
+    put_add(W, k + 3, f)
+
+
+@kernel
 def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
     """RNEA of one state q[k:], v[j:], a[j:], node wrenches wrench[e:] or empty; efforts into tau[j:]."""
     n = node_count(B)
@@ -112,10 +120,7 @@ def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
                 tau[iv + c] += B[o + ARMATURE + c] * a[iv + c]
         h = parent(B, o)
         if h >= 0:
-            R = matrix(W, w + _R)
-            f = rotate(R, F)
-            put_add(W, SIZE * h + _F, f)
-            put_add(W, SIZE * h + _N, add(rotate(R, N), cross(vector(W, w + _P), f)))
+            add_to_parent(W, SIZE * h + _N, matrix(W, w + _R), vector(W, w + _P), N, F)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")

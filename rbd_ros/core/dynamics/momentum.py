@@ -26,6 +26,7 @@ from ..model.joint_kinds import (
 )
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from .inverse import add_to_parent
 
 # per node: pose; twist of the parent, in the node's axes, and of the node; gravity; momentum, mass and first moment of
 # all bodies beyond the joint
@@ -121,16 +122,16 @@ def momentum_recursion(B, q, v, W, turning, p, rate):
             R = matrix(W, w + _R)
             x = vector(W, w + _P)
             y = SIZE * h
-            f = rotate(R, F)
-            put_add(W, y + _F, f)
-            put_add(W, y + _N, add(rotate(R, N), cross(x, f)))
+            add_to_parent(W, y + _N, R, x, N, F)
             W[y + _MASS] += m
             put_add(W, y + _C, add(rotate(R, c), scale(m, x)))
 
 
 @kernel
 def add_wrench_efforts(B, q, wrench, W, rate):
-    """Add `Sᵀ` wrenches in node frames (6 n,) to rate (nv,). W: of `momentum_recursion` at q, without momenta after."""
+    """Add `Sᵀ` wrenches in node frames (6 n,) to rate (nv,). W: of `momentum_recursion` at q; its momenta are
+    overwritten.
+    """
     for i in range(node_count(B)):
         put(W, SIZE * i + _N, vector(wrench, 6 * i))
         put(W, SIZE * i + _F, vector(wrench, 6 * i + 3))
@@ -142,10 +143,7 @@ def add_wrench_efforts(B, q, wrench, W, rate):
         project(B, o, q, first_position(B, o), N, F, rate, first_velocity(B, o))
         h = parent(B, o)
         if h >= 0:
-            R = matrix(W, w + _R)
-            f = rotate(R, F)
-            put_add(W, SIZE * h + _F, f)
-            put_add(W, SIZE * h + _N, add(rotate(R, N), cross(vector(W, w + _P), f)))
+            add_to_parent(W, SIZE * h + _N, matrix(W, w + _R), vector(W, w + _P), N, F)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")

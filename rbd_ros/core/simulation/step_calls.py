@@ -79,10 +79,10 @@ class ManySteps:
 
     @cached_property
     def code(self) -> NDArray[np.int64]:
-        """Address of specialised code for forward dynamics, and space for its words (6,); or empty."""
+        """Address of specialised code for forward dynamics, and space for its five words; or empty."""
         stepped = self.stepped
         address = 0 if not isinstance(stepped, SpecializedModel) else stepped._specialized.address("forward_dynamics")
-        return np.array([address] * 6 if address else [], np.int64)
+        return np.array([address, *[0] * 5] if address else [], np.int64)
 
     def forget(self) -> None:
         """Reset after the state was set from outside."""
