@@ -28,9 +28,11 @@ def test_forward(name):
     assert (got.rank == RANKS[name]).all()
     for i in range(5):
         one = rbd.constrained_forward_dynamics(model, constraints, q[i], v[i], tau[i])
-        np.testing.assert_array_equal(one.acceleration, got.acceleration[i])
-        np.testing.assert_array_equal(one.multipliers, got.multipliers[i])
-        assert (one.rank, one.residual) == (got.rank[i], got.residual[i])
+        # one state has an entry of its own, whose sums and products a compiler may contract differently
+        assert_close(one.acceleration, got.acceleration[i], 1e-11, "acceleration")
+        assert_close(one.multipliers, got.multipliers[i], 1e-10, "multipliers")
+        assert one.rank == got.rank[i]
+        assert one.residual < 1e-9 and got.residual[i] < 1e-9
         a, lam = dense_solution(*terms(model, constraints, q[i], v[i]), tau[i])
         assert_close(one.acceleration, a, 1e-9, "acceleration")
         assert_close(one.multipliers, lam, 1e-8, "multipliers of least norm")

@@ -77,7 +77,7 @@ def bound_of(first, second, overlap):
     """m: within which a distance of two kinds of shapes is right. docs/collision.md"""
     if not overlap:
         return 1e-9
-    return 2e-6 if "cylinder" in (first, second) else 1e-6 if "mesh" in (first, second) else 1e-9
+    return 2e-6 if "cylinder" in (first, second) else 1e-8 if "mesh" in (first, second) else 1e-9
 
 
 def check_optimal(collisions, q, every=1):

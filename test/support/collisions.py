@@ -1,5 +1,6 @@
 """Robots with collision shapes."""
 
+from functools import cache
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,6 +12,7 @@ import rbd_ros as rbd
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 
 
+@cache
 def arm(name, **options):
     """A robot of example-robot-data, and its collision model."""
     if name not in urdf_paths():

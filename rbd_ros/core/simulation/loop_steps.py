@@ -148,8 +148,8 @@ def allowed(A, F, n, v, Z, T, y, w, part):
 
 @kernel
 def back(B, C, holonomic, q, v, heavy, space):
-    """`project` in place; heavy: mass-weighted. False without convergence. heavy: of the mass matrix at the end,
-    space.inertia[0], squares[0] is the `factor`.
+    """`project` in place; False without convergence. heavy: mass-weighted; the mass matrix at the end is then
+    space.inertia[0], its `factor` squares[0].
     """
     n, m = v.shape[0], holonomic.shape[0]
     W, T, y, new_q = space.bodies, space.factors, space.pivots, space.places[3]
@@ -353,9 +353,10 @@ def with_impulses(method, B, C, q, v, h, implicit, bounded, joints, boxes, W, A,
 
 @kernel
 def implicit_step(B, C, q, v, h, effort, wrench, damping, joints, q1, v1, seen, goes_on, space):
-    """The same by `variational`; goes_on: of the mass matrix at q, space.inertia[0], squares[0] is the `factor`.
+    """The end q1, v1 of a step by `variational`; False without a solution.
 
-    seen: as of `foresee`, of which moves[6] and moves[7] are base and ahead. Impulses of constraints: out[3].
+    goes_on: space.inertia[0] is the mass matrix at q, squares[0] its `factor`. seen: as of `foresee`, of which moves[6]
+    and moves[7] are base and ahead. Impulses of constraints: out[3].
     """
     A, f, inertia, given, out, loads, boxes, work = (
         space.rows[0], space.values[0], space.inertia, space.given, space.out, space.loads, space.boxes, space.tree)

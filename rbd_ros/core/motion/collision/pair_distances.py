@@ -11,9 +11,8 @@ from ...model.inertia import Array
 from .cylinder_normals import CORE, SIZE, refine, vertices_of
 from .pieces import Piece, geometry, load_coal
 
-# m, of shapes apart; below this, and below 1e-6 for depths, coal is wrong about some cylinders
-TOLERANCE = 1e-12
-LOOSE = 1e-6    # of the second try where the first does not converge
+TOLERANCE, DEPTH = 1e-12, 1e-9    # m, of shapes apart, and of depths
+LOOSE = 1e-6    # of depths of cylinders, of which coal is wrong about some below it, and of the second try of all
 FINE, FINE_DEPTH, NEAR = 1e-14, 1e-10, 1e-5    # of normals of overlapping cylinders, exact to the square root
 ITERATIONS = 255
 TOUCHING, APART = 1e-9, 1e-8    # m
@@ -46,7 +45,9 @@ class PairDistances:
                       for (i, j), curved in zip(indices, self.has_cylinder, strict=True)]
         radii = [piece.shape.size[0] if piece.shape.kind in ("sphere", "capsule") else 0.0 for piece in pieces]
         self.swept = [radii[i] + radii[j] for i, j in indices]    # m: coal compares points and lines, and takes it off
-        self.requests = _request(coal, TOLERANCE), _request(coal, LOOSE)
+        usual, curved, second = (_request(coal, *bounds) for bounds in (
+            (TOLERANCE, DEPTH), (TOLERANCE, LOOSE), (LOOSE, LOOSE)))
+        self.requests = [(curved if cylinder else usual, second) for cylinder in self.has_cylinder]
         self.fine = _request(coal, FINE, FINE_DEPTH)
 
 
@@ -63,7 +64,7 @@ class Posed:
     def distance(self, pair: int) -> float:
         """Distance of a pair (m), negative for a depth; raises `RbdError` where coal finds none."""
         i, j, first, second = self._all.pairs[pair]
-        for request in self._all.requests:
+        for request in self._all.requests[pair]:
             self._result.clear()
             distance: float = self._all.call(first, self._transforms[i], second, self._transforms[j], request,
                                              self._result)
@@ -105,7 +106,7 @@ class Posed:
         way /= max(float(np.linalg.norm(way)), APART)
         self._result.clear()
         self._all.call(first, self._transforms[i], second, self._all.transform(R, p + APART * way),
-                       self._all.requests[0], self._result)
+                       self._all.requests[pair][0], self._result)
         self._read(points, normal)
         if not (np.isfinite(points).all() and np.isfinite(normal).all()):
             raise RbdError("the nearest points of '{}' and '{}' are not found".format(*self._all.names[pair]))
@@ -135,7 +136,7 @@ class Posed:
             self._read(points, normal)
 
 
-def _request(coal: Any, tolerance: float, of_depths: float = LOOSE) -> Any:
+def _request(coal: Any, tolerance: float, of_depths: float) -> Any:
     request = coal.DistanceRequest()
     request.enable_signed_distance = True
     request.gjk_tolerance, request.epa_tolerance = tolerance, of_depths

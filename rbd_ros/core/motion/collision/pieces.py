@@ -81,10 +81,16 @@ def hull(points: Array, name: str) -> Surface:
     index = np.full(len(points), -1)
     index[found.vertices] = np.arange(len(found.vertices))
     corners = points[found.vertices]
-    equations, group = np.unique(found.equations, axis=0, return_inverse=True)
-    faces = [_strip(corners, np.unique(index[found.simplices[group.reshape(-1) == k]]), normal[:3])
-             for k, normal in enumerate(equations)]
-    return Surface(corners, np.concatenate(faces))
+    equations, group, counts = np.unique(found.equations, axis=0, return_inverse=True, return_counts=True)
+    triangles = index[found.simplices[np.argsort(group.reshape(-1), kind="stable")]]    # of a flat face in a row
+    single = triangles[np.repeat(counts == 1, counts)]
+    a, b, c = np.moveaxis(corners[single], 1, 0)
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), equations[counts == 1, :3]) < 0.0
+    single[inward] = single[inward][:, ::-1]
+    faces = [_strip(corners, np.unique(part), normal[:3])
+             for part, normal, count in zip(np.split(triangles, np.cumsum(counts)[:-1]), equations, counts, strict=True)
+             if count > 1]
+    return Surface(corners, np.concatenate([single, *faces]))
 
 
 def _strip(corners: Array, face: Any, normal: Array) -> Any:
