@@ -9,7 +9,7 @@ import numpy as np
 
 from ...compiled.assign import assign, assign_rows
 from ...compiled.entry import entry
-from ...compiled.kernel import routine, sweep
+from ...compiled.kernel import allocating, kernel, sweep
 from ...dynamics.constrained.rows import Motion, in_world
 from ...dynamics.contact.contact_rows import contact_record_rows
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
@@ -47,7 +47,13 @@ CONTACT, NODE, ROTATION, POSITION, HALF, OTHER, CENTER, FACE = 0, 1, 2, 11, 14, 
 SLIDING, IMPULSE, OUT = 3, 4, 7    # of a contact after a step (`contact_steps`), behind impulses of what stays closed
 
 
-@routine
+@kernel
+def rows_size(B):
+    """Size of the workspace W of `touching_rows`."""
+    return SIZE * node_count(B) + 3 * (size_v(B) + 2)
+
+
+@sweep
 def touching_rows(B, contacts, q, v, rest, order, W, R, margin, wanted, far):
     """R (3 n, width + 2), margin (n,): of wanted contacts (n,), and of others with a gap up to `far`; beyond it R has
     the gap alone, with far = −inf nothing. Returns −1, or the first contact whose closest points are not found.
@@ -62,7 +68,9 @@ def touching_rows(B, contacts, q, v, rest, order, W, R, margin, wanted, far):
         margin[i] = np.inf
     node_motion(B, q, 0, v, rest, 0, order, True, W)
     motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
-    line = np.zeros(3 * stride)
+    line = W[SIZE * node_count(B):]
+    for k in range(3 * stride):
+        line[k] = 0.0
     for i in range(items):
         if not (wanted[i] or far >= 0.0):
             continue
@@ -107,11 +115,11 @@ def touching_rows_entry(B, C, stops, faces, q, v, R, margin):
     cols, count = all_coordinates(n, v.shape[0])
     R[:] = 0.0
     item = touching_rows(B, (C, stops, faces, cols, count), q, v, np.zeros(v.shape[0]), 2,
-                         np.empty(SIZE * node_count(B)), R, margin, np.ones(n, np.bool_), np.inf)
+                         np.empty(rows_size(B)), R, margin, np.ones(n, np.bool_), np.inf)
     return item if item >= 0 or all_finite(R.reshape(-1)) else -2
 
 
-@routine
+@allocating
 def press(inertia, free, near_rows, margin, near, friction, joints, h, nearly, v, change, pushes):
     """Impulses of near contacts and of dry friction in h (s): velocities v (nv,) after them, their `change`, and those
     of contacts, pushes (n, 3), in: a guess, zeros for none. False where none are found.
@@ -162,7 +170,7 @@ def press_entry(M, W, free, R, margin, near, friction, joints, h, nearly, v, cha
     return press((M, W), free, (R, cols, count), margin, near, friction, joints, h, nearly, v, change, pushes)
 
 
-@routine
+@allocating
 def onto(B, contacts, q, v, rest, closed, W, R, margin, dv, other):
     """Project q onto zero gaps of closed contacts by Newton steps of least norm; R and margin are those of the new q,
     with rows as far as STALE. False without convergence.
@@ -197,7 +205,7 @@ def onto(B, contacts, q, v, rest, closed, W, R, margin, dv, other):
     return False
 
 
-@routine
+@sweep
 def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, end_rows, pushes, work):
     """The end of s (s) from a state: a flight, or while any contact is near a step that presses these; pushes (n, 3):
     their impulses, in: a guess. False without a solution.
@@ -209,12 +217,9 @@ def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, 
     q, v, p, frame = begin
     q1, v1, p1, frame1 = end
     R1, margin1 = end_rows
-    space, W, R0, margin0, q0, v0, rest = work[:7]
-    closed = work[10]
-    cols, count = contacts[3:]
-    n, nv, width = near.shape[0], v.shape[0], R1.shape[1] - 2
+    space, W, q0, v0, rest = work[0], work[1], work[4], work[5], work[6]
     touches = False
-    for i in range(n):
+    for i in range(near.shape[0]):
         touches |= near[i]
     assign(q0, q)
     assign(v0, v)
@@ -228,9 +233,22 @@ def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, 
         assign(q1, q0)
         assign(v1, v0)
         return touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) < 0
+    return pressed(robot, contacts, friction, s, near, end, end_rows, pushes, work)
+
+
+@allocating
+def pressed(robot, contacts, friction, s, near, end, end_rows, pushes, work):
+    """`part_of_step` from the state without impulses, in work, where contacts are near."""
+    B, joints = robot[0], robot[5]
+    q1, v1 = end[:2]
+    R1, margin1 = end_rows
+    space, W, R0, margin0, q0, v0, rest = work[:7]
+    closed = work[10]
+    cols, count = contacts[3:]
+    n, nv, width = near.shape[0], v1.shape[0], R1.shape[1] - 2
     if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0, near, -np.inf) >= 0:
         return False
-    change, other, dv = np.empty(nv), np.empty(q.shape[0]), np.empty(nv)
+    change, other, dv = np.empty(nv), np.empty(q1.shape[0]), np.empty(nv)
     inertia, rows = (space[1][0].reshape(-1), space[1][1].reshape(-1)), (R0, cols, count)
     if not press(inertia, v0, rows, margin0, near, friction, joints, s, 0.0, v1, change, pushes):
         pushes[:] = 0.0
@@ -249,14 +267,14 @@ def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, 
     return True
 
 
-@routine
+@sweep
 def closed_at(R, margin, closed):
     """closed (n,): contacts whose gap is zero."""
     for i in range(margin.shape[0]):
         closed[i] = -STALE < R[3 * i, R.shape[1] - 1] <= STALE and margin[i] > 0.0
 
 
-@routine
+@sweep
 def deepest(R, margin, can):
     """Largest depth of contacts that can close (n,), in units of its tolerance."""
     largest = -1.0 / GAP
@@ -266,7 +284,7 @@ def deepest(R, margin, can):
     return largest
 
 
-@routine
+@allocating
 def too_slow_to_bounce(B, contacts, begin, share, slow, work):
     """slow (n,): rates of gaps that do not bounce, by the change of the rates in this share of a step."""
     W, R0, margin0, q0, v0, rest = work[1:7]
@@ -284,7 +302,7 @@ def too_slow_to_bounce(B, contacts, begin, share, slow, work):
     return True
 
 
-@routine
+@allocating
 def struck(B, contacts, laws, begin, R, closed, slow, impulse, work):
     """Impact of closed contacts at a state with rows R, which changes v; its impulses are added. False without a
     solution. laws: friction, restitution (n,).
@@ -315,7 +333,7 @@ def take(state, new, rows, new_rows):
     assign(rows[1], new_rows[1])
 
 
-@routine
+@allocating
 def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out, work):
     """Advance the state `begin`, with its rows, in place by a step of h (s); whether its momentum is known then, or −1
     without a solution. out (n, OUT): as of `contact_steps`; efforts: of the step, see `effort_at`; end: space.
@@ -411,7 +429,7 @@ def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, efforts, w
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
     contacts, robot = (C, stops, faces, cols, count), (B, F, wrench, damping, gravity, joints, still)
     space = step_space(F, damping, 0)
-    rest, W = np.zeros(nv), np.zeros(SIZE * node_count(B))
+    rest, W = np.zeros(nv), np.zeros(rows_size(B))
     work = (space, W, np.zeros((3 * n, width + 2)), np.empty(n), q.copy(), v.copy(), rest, np.empty(nv * nv),
             np.empty(nv * nv), np.empty(MASS_SIZE * node_count(B)), np.zeros(n, np.bool_))
     rows = np.zeros((3 * n, width + 2)), np.empty(n), np.zeros((3 * n, width + 2)), np.empty(n)

@@ -11,8 +11,7 @@ import numpy as np
 
 from ...compiled.assign import assign, assign_rows
 from ...compiled.entry import entry
-from ...compiled.kernel import routine
-from ...dynamics.kinematics import SIZE
+from ...compiled.kernel import allocating, sweep
 from ...dynamics.mass_matrix import SIZE as MASS_SIZE
 from ...dynamics.mass_matrix import mass_matrix_recursion
 from ...model.block import node_count
@@ -21,7 +20,7 @@ from ..joint_data import dry_friction, effort_at, finite
 from ..linear_equations import inverse_of_symmetric
 from ..rk4_steps import SIGN, mode_accelerations, rk4_end, rk4_place, tree_size
 from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND
-from .contact_steps import GAP, STALE, STILL, STOP_V, TOUCH, onto, touching_rows
+from .contact_steps import GAP, STALE, STILL, STOP_V, TOUCH, onto, rows_size, touching_rows
 from .impacts import REST, strike
 from .sparse_forces import solve_rows
 from .sparse_rows import alone, hold, rate, rate_of, soft_of, soften, supports
@@ -43,7 +42,7 @@ FORCE, HOLDS, STICKS, TAKEN = 0, 3, 4, 5
 HELD = 1    # row of the joints' mode, after SIGN
 
 
-@routine
+@sweep
 def way_of(R, i, mode, pull, turns):
     """Initial direction of sliding of contact i in its present axes, which jump between charts if it `turns`."""
     x, y = mode[i, WAY_X], mode[i, WAY_Y]
@@ -59,22 +58,15 @@ def way_of(R, i, mode, pull, turns):
     return x, y
 
 
-@routine
+@sweep
 def evaluate(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode, pull, joint_mode, work, a, taken,
              rests):
-    """Accelerations a (nv,), taken and rests in a mode, within a motion of s (s); False without a solution.
-
-    Friction of slow sliding: along the direction, as in the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
-    """
-    W, kinematics, mass_work, M, inverse, R, margin, zero, free, wanted, spare = work
-    cols, count = contacts[3:]
-    width = R.shape[1] - 2
-    nv, n = v.shape[0], friction.shape[0]
-    levels = np.empty((2, nv))
-    if mode_accelerations(B, q, v, effort, joints, joint_mode, free, loads, levels[0], W, a, levels[1]) != 0:
+    """Accelerations a (nv,), taken and rests in a mode, within a motion of s (s); False without a solution."""
+    W, free, lines = work[0], work[8], work[12]
+    if mode_accelerations(B, q, v, effort, joints, joint_mode, free, loads, lines[0], W, a, lines[1]) != 0:
         return False
     size = 0
-    for i in range(n):
+    for i in range(friction.shape[0]):
         sticks = friction[i] > 0.0 and mode[i, SLIDES] == 0.0
         closed = mode[i, SHUT] != 0.0
         for k in range(3 if closed else 0, TAKEN):    # forces of the evaluation before are a guess
@@ -82,11 +74,24 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode,
         if closed:
             taken[i, HOLDS], taken[i, STICKS] = 1.0, 1.0 if sticks else 0.0
             size += (3 if sticks else 1) + int(mode[i, SLOW])
-    for j in range(nv):
+    for j in range(v.shape[0]):
         rests[j] = joint_mode[HELD, j] != 0.0
         size += int(rests[j])
-    if size == 0:
-        return True
+    return size == 0 or held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, work, a, taken, rests,
+                                       size)
+
+
+@allocating
+def held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, work, a, taken, rests, size):
+    """`evaluate` from the accelerations without forces of the mode, which has `size` of them.
+
+    Friction of slow sliding: along the direction, as in the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
+    """
+    kinematics, mass_work, M, inverse, R, margin, zero = work[1:8]
+    wanted, spare = work[9], work[10]
+    cols, count = contacts[3:]
+    width = R.shape[1] - 2
+    nv, n = v.shape[0], friction.shape[0]
     for i in range(n):
         wanted[i] = mode[i, SHUT] != 0.0
     if touching_rows(B, contacts, q, v, zero, 2, kinematics, R, margin, wanted, -np.inf) >= 0:
@@ -175,15 +180,14 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode,
     return True
 
 
-@routine
+@sweep
 def hit(B, contacts, friction, restitution, q, v, work, hits, made):
     """Impacts of what is closed and approaches at a state, which change v (nv,); hits: a row (nq + 3 n) of q and
     impulses for each so far, `made`. Returns their number, or −1 without a solution. In work: R as far as STALE.
     """
-    kinematics, mass_work, M, inverse, R, margin, zero = work[1:8]
-    wanted, spare = work[9:]
+    kinematics, R, margin, zero, wanted = work[1], work[5], work[6], work[7], work[9]
     cols, count = contacts[3:]
-    nv, n, last = v.shape[0], friction.shape[0], R.shape[1] - 1
+    n, last = friction.shape[0], R.shape[1] - 1
     for i in range(n):
         wanted[i] = False
     if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin, wanted, STALE) >= 0:
@@ -195,6 +199,16 @@ def hit(B, contacts, friction, restitution, q, v, work, hits, made):
             lowest = min(lowest, rate(R, 3 * i, cols, count, v))
     if lowest >= -LEAVING:
         return made
+    return struck(B, contacts, friction, restitution, q, v, work, hits, made, lowest)
+
+
+@allocating
+def struck(B, contacts, friction, restitution, q, v, work, hits, made, lowest):
+    """`hit` where contacts, the wanted ones, approach, the fastest at the rate `lowest`."""
+    mass_work, M, inverse, R = work[2:6]
+    wanted, spare = work[9], work[10]
+    cols, count = contacts[3:]
+    nv, n = v.shape[0], friction.shape[0]
     mass_matrix_recursion(B, q, 0, mass_work, M, 0)
     assign(spare, M)
     inverse_of_symmetric(spare, nv, inverse)
@@ -212,7 +226,7 @@ def hit(B, contacts, friction, restitution, q, v, work, hits, made):
     return made + 1
 
 
-@routine
+@sweep
 def choose_contact_mode(contacts, friction, v, joints, work, mode, pull, joint_mode):
     """The mode at a state, without slow sliding, by its R, as far as STALE, and margin."""
     R, margin = work[5], work[6]
@@ -237,7 +251,7 @@ def choose_contact_mode(contacts, friction, v, joints, work, mode, pull, joint_m
         joint_mode[HELD, j] = 1.0 if rubs and not moves else 0.0
 
 
-@routine
+@allocating
 def mark_slow(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode, pull, joint_mode, work, a, taken,
               rests):
     """Mark slow sliding for a motion of s (s), with its load; False if friction would stop it within too small a part.
@@ -273,7 +287,7 @@ def mark_slow(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode
     return True
 
 
-@routine
+@sweep
 def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loads, mode, pull, joint_mode, work, q1,
             v1, excess, taken, rests, place):
     """q1, v1: the state after the part `part` of a step of h (s), from x on, in a mode; returns its largest excess, in
@@ -283,7 +297,8 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loa
     kinematics, R, margin, zero, wanted = work[1], work[5], work[6], work[7], work[9]
     nv, n = v.shape[0], friction.shape[0]
     cols, count = contacts[3:]
-    a, u, effort, dv, q2 = np.empty((4, nv)), np.empty((4, nv)), np.empty(nv), np.empty(nv), q.copy()
+    u, a = work[11][0], work[11][1]
+    effort, dv, q2 = work[12][2], work[12][3], work[13][0]
     assign(u[0], v)
     assign(place, q)
     for k in range(4):
@@ -316,27 +331,30 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loa
     return largest
 
 
-@routine
+@sweep
 def settle(B, contacts, q, v, work, taken, rests):
     """Remove drift in place: at contacts that press and stick, and at joints that rest; False without convergence."""
-    kinematics, R, margin, zero = work[1], work[5], work[6], work[7]
-    nv, n, holds = v.shape[0], margin.shape[0], False
-    closed = np.zeros(n, np.bool_)
-    for j in range(nv):
+    holds = False
+    for j in range(v.shape[0]):
         v[j] = 0.0 if rests[j] else v[j]
-    for i in range(n):
-        closed[i] = taken[i, HOLDS] != 0.0
-        holds |= closed[i]
-    if not holds:
-        return True
+    for i in range(taken.shape[0]):
+        holds |= taken[i, HOLDS] != 0.0
+    return not holds or settle_contacts(B, contacts, q, v, work, taken)
+
+
+@allocating
+def settle_contacts(B, contacts, q, v, work, taken):
+    """`settle` at contacts."""
+    kinematics, R, margin, zero = work[1], work[5], work[6], work[7]
+    closed = taken[:, HOLDS] != 0.0
     if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin, closed, -np.inf) >= 0 or not onto(
-            B, contacts, q, v, zero, closed, kinematics, R, margin, np.empty(nv), q.copy()):
+            B, contacts, q, v, zero, closed, kinematics, R, margin, np.empty(v.shape[0]), q.copy()):
         return False
     stop_slip(B, contacts, q, v, work, closed, taken[:, STICKS].copy())
     return True
 
 
-@routine
+@allocating
 def stop_slip(B, contacts, q, v, work, closed, sticks):
     """v (nv,) without rates of closed contacts, nor slip of those that stick (n,), in place. work: with R at q."""
     mass_work, M, K, R = work[2:6]
@@ -369,22 +387,24 @@ def stop_slip(B, contacts, q, v, work, closed, sticks):
             v[j] += change[j]
 
 
-@routine
+@sweep
 def step_in_modes(B, contacts, friction, turns, q, v, h, efforts, joints, loads, work, mode, pull, joint_mode, taken,
                   rests, place, restitution, hits):
     """Advance q, v in place by a step of h (s); returns the number of impacts in it, the rows of `hits` (EVENTS + 1,
     nq + 3 n), or −1 without a solution.
     """
     nv, n = v.shape[0], friction.shape[0]
-    end_q, end_v, effort, a = q.copy(), v.copy(), np.empty(nv), np.empty(nv)
-    excess, search = np.empty(3 * n + nv), np.empty(SEARCH)
+    effort, a, end_v, end_q = work[12][4], work[12][5], work[12][6], work[13][1]
+    excess, search = work[14], work[15]
     x, made = 0.0, 0
     for turn in range(EVENTS):
         before, made = made, hit(B, contacts, friction, restitution, q, v, work, hits, made)
         if made < 0:
             return -1
         if turn > 0 or made > before:
-            taken[:] = 0.0    # forces of another mode, which need not be of least norm in this one
+            for i in range(n):
+                for k in range(TAKEN):    # forces of another mode, which need not be of least norm in this one
+                    taken[i, k] = 0.0
         choose_contact_mode(contacts, friction, v, joints, work, mode, pull, joint_mode)
         slides = False
         for i in range(n):
@@ -440,9 +460,10 @@ def event_steps(B, C, stops, faces, friction, turns, q, v, efforts, wrench, join
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
     contacts, loads = (C, stops, faces, cols, count), (wrench, joints[:0], joints[:0], wrench[:0].view(np.int64))
-    work = (np.empty(tree_size(B)), np.zeros(SIZE * node_count(B)),
+    work = (np.empty(tree_size(B)), np.zeros(rows_size(B)),
             np.empty(MASS_SIZE * node_count(B)), np.empty(nv * nv), np.empty(nv * nv), np.zeros((3 * n, width + 2)),
-            np.empty(n), np.zeros(nv), np.zeros(nv, np.bool_), np.zeros(n, np.bool_), np.empty(nv * nv))
+            np.empty(n), np.zeros(nv), np.zeros(nv, np.bool_), np.zeros(n, np.bool_), np.empty(nv * nv),
+            np.empty((2, 4, nv)), np.empty((7, nv)), np.empty((2, q.shape[0])), np.empty(3 * n + nv), np.empty(SEARCH))
     mode, pull, joint_mode = np.empty((n, MODE)), np.empty((n, width)), np.empty((2, nv))
     q1, v1, taken1, rests1, place1 = q.copy(), v.copy(), taken.copy(), rests.copy(), place.copy()
     new_hits = np.empty(hits.shape)

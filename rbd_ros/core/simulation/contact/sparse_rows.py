@@ -143,7 +143,7 @@ def soft_of(rows, H, e):
             e[r] += SOFT * A[r, a] * A[r, a] / (H[(nv + 1) * cols[k, a]] if nv > 0 else 1.0)
 
 
-@routine
+@sweep
 def soften(rows, H, e, holds, K):
     """K (nv·nv): the factor of H + Aᵀ e⁻¹ A of the rows that hold; H (nv·nv): the inertia, or (0,) for 1."""
     A, at, cols, count = rows
@@ -166,7 +166,7 @@ def soften(rows, H, e, holds, K):
     factor(K, nv)
 
 
-@routine
+@sweep
 def hold(rows, K, e, holds, w, lam, x):
     """Add forces to λ that bring the rates w (r,) of the rows that hold to rest, but for e λ; x (nv,): their effect."""
     A, at, cols, count = rows
@@ -194,7 +194,7 @@ def ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y):
     return residual_of(roles, lam, y, scale, np.empty(c.shape[0]))
 
 
-@routine
+@sweep
 def settle(responses, roles, lam, y, change):
     """Exact zeros in λ for open contacts, and change = Yᵀ λ, responses: Y as `rows`."""
     clean(roles, lam, y)
@@ -221,7 +221,7 @@ def steps_of_rows(rows, Y, c, soft, roles, rho):
     return scale
 
 
-@routine
+@sweep
 def gather(near_rows, near, friction, v, pushes, A, at, roles, c, lam):
     """Rows of near contacts, along x and y only with friction: A, at, roles, their rates c at v, and λ of these
     pushes (n, 3); returns their number. near_rows: R (`contact_steps`), cols, count.
@@ -243,7 +243,7 @@ def gather(near_rows, near, friction, v, pushes, A, at, roles, c, lam):
     return r
 
 
-@routine
+@sweep
 def scatter(near, friction, lam, pushes):
     """pushes (n, 3) of λ along the rows of `gather`."""
     r = 0
