@@ -246,24 +246,30 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
         elif h != i - 1:    # else those of the node before
             alpha = vector(W, SIZE * h + _ALPHA)
             accel = vector(W, SIZE * h + _ACCEL)
+        t = kind(B, o)
         # without η: it is in the left-over effort already
+        below = alpha, accel
         accel = rotate_back(R, add(accel, cross(alpha, p)))
         alpha = rotate_back(R, alpha)
-        t = kind(B, o)
-        for c in range(dof(t)):
-            u = w + _U + 8 * c
-            residual = W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel)
-            if hybrid and mask[iv - j + c]:    # Sᵀ (Î V̇ + B̂)
-                x = acc[iv + c]
-                effort[iv + c] = W[u + 6] * x - residual
-            else:
-                x = W[u + 6] * residual
-                if hybrid:
-                    effort[iv + c] = tau[iv + c]
-            out[iv + c] = x
-            if is_revolute(t):
-                alpha = (alpha[0], alpha[1], alpha[2] + B[o + RATIO] * x)
-            else:
+        if is_revolute(t) and not hybrid:
+            # Uᵀ V̇ in the parent's axes, while V̇ is still on its way to the joint's
+            ul = rotate(R, vector(W, w + _U + 3))
+            ua = add(rotate(R, vector(W, w + _U)), cross(p, ul))
+            x = W[w + _U + 6] * (W[w + _U + 7] - dot(ua, below[0]) - dot(ul, below[1]))
+            out[iv] = x
+            alpha = (alpha[0], alpha[1], alpha[2] + B[o + RATIO] * x)
+        else:
+            for c in range(dof(t)):
+                u = w + _U + 8 * c
+                residual = W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel)
+                if hybrid and mask[iv - j + c]:    # Sᵀ (Î V̇ + B̂)
+                    x = acc[iv + c]
+                    effort[iv + c] = W[u + 6] * x - residual
+                else:
+                    x = W[u + 6] * residual
+                    if hybrid:
+                        effort[iv + c] = tau[iv + c]
+                out[iv + c] = x
                 sa, sl = column(B, o, q, iq, c)
                 alpha = add(alpha, scale(x, sa))
                 accel = add(accel, scale(x, sl))
