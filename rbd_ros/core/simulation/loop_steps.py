@@ -146,7 +146,7 @@ def allowed(A, F, n, v, Z, T, y, w, part):
         v[k] -= part[k]
 
 
-@kernel
+@sweep
 def back(B, C, holonomic, q, v, heavy, space):
     """`project` in place; False without convergence. heavy: mass-weighted; the mass matrix at the end is then
     space.inertia[0], its `factor` squares[0].
@@ -264,7 +264,7 @@ def constrained_acceleration(B, C, q, v, effort, damping, wrench, mask, space, t
     return out[EXCESS] <= 1.0
 
 
-@kernel
+@sweep
 def explicit_step(method, B, C, q, v, h, efforts, wrench, joints, mask, q1, v1, lam, space):
     """The end q1, v1 of a step of h (s) by `semi_implicit` or `rk4`, not yet on the constraints; False without a
     solution. lam (m,): multipliers.
