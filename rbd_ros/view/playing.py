@@ -22,6 +22,7 @@ def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
         view.move(timeline.at(t), timeline.effort_at(t, timeline.effort), timeline.effort_at(t, timeline.second),
                   "" if timeline.effort is None else timeline.what + (
                       "" if timeline.second is None else " (line: the model's)"))
+        view.set_sliders(timeline.at(t))
         if ghost is not None:
             ghost.move(timeline.at(t, timeline.reference))
 
@@ -46,7 +47,6 @@ def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
     view.on_slide = pause
     with view.lock:
         draw(0.0)
-        view.set_sliders(timeline.q[0])
     return player
 
 

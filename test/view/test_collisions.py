@@ -157,6 +157,14 @@ def test_a_motion_is_said_to_hit_and_not_to_after_the_obstacle_was_dragged_away(
     assert certified(view.collisions.collisions, q[:1], t[:1]) == Clearance(True)
 
 
+def test_sliders_follow_a_motion(view):
+    t = np.linspace(0.0, 2.0, 50)
+    player = play_in(view, Timeline(MODEL, t, np.stack([0.5 * t, -0.2 * t], axis=1)))
+    for now in (0.0, 1.0, 2.0):
+        player.seek(now)
+        assert [handle.value for handle in view._handles] == pytest.approx([0.5 * now, -0.2 * now], abs=1e-3)
+
+
 def test_html_is_escaped():
     text = nearest_html([("<b>", "&")], np.array([-0.001]))
     assert "&lt;b&gt; – &amp;: depth 1.0 mm" in text and "<b>:" not in text

@@ -150,6 +150,7 @@ def test_a_motion_plays_and_stops(driver, opened, tmp_path):
     press(driver, "Play")
     wait(lambda: view.q[0] == pytest.approx(0.2) and not view.player.playback.playing, "the end of the motion")
     assert view.q[1] == pytest.approx(0.4)
+    assert [handle.value for handle in view._handles] == pytest.approx([0.2, 0.4])
     assert labelled(driver, "time (s)") is not None and complaints(driver) == []
 
 
