@@ -110,14 +110,17 @@ class Probe:
                 return time.perf_counter() - start
         return None
 
-    def begin(self) -> None:
-        """Let the node begin to work: a trajectory that runs for an hour, and a wrench."""
+    def meet(self) -> None:
+        """Wait for the node."""
         deadline = time.monotonic() + 180.0
         topics = {"trajectory": self.trajectories, "poses": self.poses}
         while self.exchange() is None or not all(
                 topic.get_subscription_count() for kind, topic in topics.items() if kind in self.further):
             if time.monotonic() > deadline:
                 raise SystemExit(f"node {self.name} does not answer")
+
+    def begin(self) -> None:
+        """Let the node begin to work: a trajectory that runs for an hour, and a wrench."""
         messages: list[tuple[Any, Any]] = []
         if "trajectory" in self.further:
             message = JointTrajectory(joint_names=list(self.model.joint_names))
@@ -136,10 +139,9 @@ class Probe:
         if "wrenches" in self.further:
             wrench = NamedWrench(body=self.model.body_names[-1])
             messages.append((self.wrenches, NamedWrenches(wrenches=[wrench])))
-        for _ in range(20):    # a node may know this publisher later than it is known here
-            for publisher, message in messages:
-                publisher.publish(message)
-            self.block(None)
+        for publisher, message in messages:
+            publisher.publish(message)
+        self.block(None)
 
     def block(self, load: str | None) -> None:
         for _ in range(BLOCK):
@@ -213,7 +215,10 @@ def run(seconds: float = 10.0, options: bool = False) -> dict[str, Any]:
             own = rclpy.create_node("probe")
             probes = [Probe(own, name, model, node.further) for name, node in nodes.items()]
             for probe in probes:
-                probe.begin()
+                probe.meet()
+            for _ in range(20):    # a node may know this publisher later than it is known here
+                for probe in probes:
+                    probe.begin()
             for load in LOADS:
                 with _load(load):
                     end = time.monotonic() + seconds * len(probes)
