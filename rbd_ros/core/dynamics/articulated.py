@@ -247,15 +247,15 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
             alpha = vector(W, SIZE * h + _ALPHA)
             accel = vector(W, SIZE * h + _ACCEL)
         t = kind(B, o)
+        of_parent = alpha, accel
         # without η: it is in the left-over effort already
-        below = alpha, accel
         accel = rotate_back(R, add(accel, cross(alpha, p)))
         alpha = rotate_back(R, alpha)
         if is_revolute(t) and not hybrid:
-            # Uᵀ V̇ in the parent's axes, while V̇ is still on its way to the joint's
+            # Uᵀ V̇ with U in the parent's frame: does not wait for V̇ in the node's
             ul = rotate(R, vector(W, w + _U + 3))
             ua = add(rotate(R, vector(W, w + _U)), cross(p, ul))
-            x = W[w + _U + 6] * (W[w + _U + 7] - dot(ua, below[0]) - dot(ul, below[1]))
+            x = W[w + _U + 6] * (W[w + _U + 7] - dot(ua, of_parent[0]) - dot(ul, of_parent[1]))
             out[iv] = x
             alpha = (alpha[0], alpha[1], alpha[2] + B[o + RATIO] * x)
         else:

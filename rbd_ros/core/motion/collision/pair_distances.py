@@ -12,7 +12,7 @@ from .cylinder_normals import CORE, SIZE, refine, vertices_of
 from .pieces import Piece, geometry, load_coal
 
 TOLERANCE, DEPTH = 1e-12, 1e-9    # m, of shapes apart, and of depths
-LOOSE = 1e-6    # of depths of cylinders, of which coal is wrong about some below it, and of the second try of all
+LOOSE = 1e-6    # of depths of cylinders, which coal computes wrongly with less; of all where the first try fails
 FINE, FINE_DEPTH, NEAR = 1e-14, 1e-10, 1e-5    # of normals of overlapping cylinders, exact to the square root
 ITERATIONS = 255
 TOUCHING, APART = 1e-9, 1e-8    # m

@@ -21,7 +21,7 @@ FEW = 128       # points of a layer by which slices are compared: hulls of all t
 
 
 class _Sliced(NamedTuple):
-    """Slices across an axis: about what they cost, and the planes between them."""
+    """Slices across an axis: their cost, by few points of each layer, and the planes between them."""
 
     cost: float
     axis: int

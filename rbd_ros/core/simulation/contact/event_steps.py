@@ -460,6 +460,9 @@ def event_steps(B, C, stops, faces, friction, turns, q, v, efforts, wrench, join
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
     contacts, loads = (C, stops, faces, cols, count), (wrench, joints[:0], joints[:0], wrench[:0].view(np.int64))
+    # of `mode_accelerations`, `touching_rows`, the mass matrix; M, inverse; R, margin; zeros and a mask of coordinates;
+    # wanted contacts; space for M. Then stages u and a of `attempt`; coordinates: two of `evaluate`, effort and dv of
+    # `attempt`, effort, a and end_v of the step; q2 of `attempt` and end_q of the step; excess; search
     work = (np.empty(tree_size(B)), np.zeros(rows_size(B)),
             np.empty(MASS_SIZE * node_count(B)), np.empty(nv * nv), np.empty(nv * nv), np.zeros((3 * n, width + 2)),
             np.empty(n), np.zeros(nv), np.zeros(nv, np.bool_), np.zeros(n, np.bool_), np.empty(nv * nv),
