@@ -206,7 +206,7 @@ class CollisionModel:
     def _near(self, q: Array, within: float, index: NDArray[np.int64] | None = None,
               gradients: bool = False, contacts: Array = NONE) -> tuple[Array, Array]:
         """Distances (N, pairs) at q (N, nq), at most `within` (m), of all pairs or those of `index`, and, if asked for,
-        gradients (N, pairs, nv), 0 beyond `within`, and contacts. By `separation`; by coal where cores overlap.
+        gradients (N, pairs, nv), 0 beyond `within`, and contacts. By `separation`; as `distances` where cores overlap.
         """
         pairs = np.arange(len(self.pairs)) if index is None else index
         distances, slopes = self.sweeper.near(q, within, pairs, gradients, contacts)
@@ -214,7 +214,7 @@ class CollisionModel:
         for s in np.flatnonzero(deep.any(axis=1)):
             chosen, places = pairs[deep[s]], self._places(q[s:s + 1])[0]
             posed = Posed(self._distances, places[0])
-            distances[s, deep[s]] = [posed.distance(k) for k in chosen.tolist()]
+            distances[s, deep[s]] = [posed.exact(k) for k in chosen.tolist()]
             if gradients:
                 slopes[s, deep[s]] = self._gradients(q[s], chosen, *self._closest(places, chosen)[1:])[0]
         return distances, slopes

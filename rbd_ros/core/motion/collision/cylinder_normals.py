@@ -36,7 +36,7 @@ def vertices_of(piece: Piece) -> Array:
 
 
 @sweep
-def _reach(C, vertices, n):
+def reach(C, vertices, n):
     """Largest n·x over a core: of vertices (N, 3), or a cylinder without."""
     u = rotate_back(matrix(C, ROTATION), n)
     offset = dot(n, vector(C, POSITION))
@@ -49,7 +49,7 @@ def _reach(C, vertices, n):
 
 
 @sweep
-def _feature(vertices, u, flat):
+def feature(vertices, u, flat):
     """A vertex of the feature of those (N, 3) that are least along u, and its two ways, of unit length or 0."""
     zero = (0.0, 0.0, 0.0)
     if vertices.shape[0] == 0:
@@ -98,7 +98,7 @@ def _stationary(first, second, vertices, n, b, flat):
     radius, half = first[SIZE], first[SIZE + 1]
     y = rotate_back(U, sub(b, vector(second, POSITION)))
     found = rotate_back(U, n)    # the one that is given decides on features: it is better than that of its points
-    o, w, z = _feature(vertices, found, flat)
+    o, w, z = feature(vertices, found, flat)
     bent, a = 0.0, b
     for step in range(STEPS + 1):
         if vertices.shape[0] == 0:
@@ -154,11 +154,11 @@ def refine(first, second, vertices, radius, sign, points, normal):
     flat = points.reshape(-1)
     own, others = (0, 3) if sign > 0.0 else (3, 0)
     given = scale(sign, vector(normal, 0))
-    before = -_reach(second, vertices, scale(-1.0, given)) - _reach(first, vertices[:0], given)
+    before = -reach(second, vertices, scale(-1.0, given)) - reach(first, vertices[:0], given)
     b = add(vector(flat, others), scale(radius, given))
     for sine in FLAT:
         n, x, a = _stationary(first, second, vertices, given, b, sine)
-        after = -_reach(second, vertices, scale(-1.0, n)) - _reach(first, vertices[:0], n)
+        after = -reach(second, vertices, scale(-1.0, n)) - reach(first, vertices[:0], n)
         if after >= max(before - ROUNDING, ROUNDING):
             put(flat, own, a)
             put(flat, others, sub(x, scale(radius, n)))

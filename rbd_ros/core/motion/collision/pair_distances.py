@@ -1,4 +1,7 @@
-"""Distances of pairs of pieces at given poses, by the library coal (GJK and EPA), and what it needs to be right."""
+"""Distances of pairs of pieces at given poses, by the library coal (GJK and EPA), and what it needs to be right.
+
+Of cylinders coal's answer is where the search begins: `cylinder_normals` of those that are apart, `cylinder_depths`.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,12 +11,12 @@ import numpy as np
 
 from ...errors import RbdError
 from ...model.inertia import Array
+from .cylinder_depths import depth, ways_of
 from .cylinder_normals import CORE, SIZE, refine, vertices_of
 from .pieces import Piece, geometry, load_coal
 
 TOLERANCE, DEPTH = 1e-12, 1e-9    # m, of shapes apart, and of depths
 LOOSE = 1e-6    # of depths of cylinders, which coal computes wrongly with less; of all where the first try fails
-FINE, FINE_DEPTH, NEAR = 1e-14, 1e-10, 1e-5    # of normals of overlapping cylinders, exact to the square root
 ITERATIONS = 255
 TOUCHING, APART = 1e-9, 1e-8    # m
 FARTHEST = 1e100    # m: what coal answers where it does not converge is beyond
@@ -38,7 +41,7 @@ class PairDistances:
         self.refined = [0.0 if not curved or "plane" in (kinds[i], kinds[j]) else
                         1.0 if kinds[i] == "cylinder" else -1.0
                         for (i, j), curved in zip(indices, self.has_cylinder, strict=True)]
-        self.vertices = [vertices_of(piece) for piece in pieces]
+        self.vertices, self.ways = [vertices_of(piece) for piece in pieces], [ways_of(piece) for piece in pieces]
         self.cylinders = np.array([(piece.shape.size[0], 0.5 * piece.shape.size[1]) if piece.shape.kind == "cylinder"
                                    else (0.0, 0.0) for piece in pieces]).reshape(-1, 2)
         self.pairs = [(i, j, *((balls[i], balls[j]) if curved else (shapes[i], shapes[j])))
@@ -48,7 +51,6 @@ class PairDistances:
         usual, curved, second = (_request(coal, *bounds) for bounds in (
             (TOLERANCE, DEPTH), (TOLERANCE, LOOSE), (LOOSE, LOOSE)))
         self.requests = [(curved if cylinder else usual, second) for cylinder in self.has_cylinder]
-        self.fine = _request(coal, FINE, FINE_DEPTH)
 
 
 class Posed:
@@ -74,7 +76,7 @@ class Posed:
             *self._all.names[pair]))
 
     def exact(self, pair: int) -> float:
-        """Distance as of `closest`: beside cylinders `distance` is wrong by 1e-6 m in one pose of a thousand."""
+        """Distance as of `closest`: beside cylinders `distance` is wrong by up to 2e-6 m."""
         if self._all.refined[pair]:
             return self.closest(pair, *self._spare)
         return self.distance(pair)
@@ -84,12 +86,10 @@ class Posed:
         distance = self.distance(pair)
         self._read(points, normal)
         apart = distance + self._all.swept[pair]    # of the cores
+        if self._all.refined[pair] and (exact := self._refine(pair, points, normal, apart < 0.0)) > -np.inf:
+            return exact
         if abs(apart) < TOUCHING:
             self._moved_apart(pair, points, normal)
-        elif self._all.refined[pair] and apart > 0.0 and (exact := self._refine(pair, points, normal)) > -np.inf:
-            return exact
-        elif self._all.has_cylinder[pair]:
-            self._again(pair, distance, points, normal)
         return distance
 
     def _read(self, points: Array, normal: Array) -> None:
@@ -111,8 +111,10 @@ class Posed:
         if not (np.isfinite(points).all() and np.isfinite(normal).all()):
             raise RbdError("the nearest points of '{}' and '{}' are not found".format(*self._all.names[pair]))
 
-    def _refine(self, pair: int, points: Array, normal: Array) -> float:
-        """Distance of a cylinder that is apart, and in place nearest points and normal, by `refine`; −inf as there."""
+    def _refine(self, pair: int, points: Array, normal: Array, overlap: bool) -> float:
+        """Distance of a cylinder and another piece, and in place nearest points and normal, by `refine` and `depth`;
+        −inf as there.
+        """
         if self._cores is None:
             self._cores = np.empty((len(self._poses), CORE))
             self._cores[:, :9], self._cores[:, 9:SIZE] = self._poses[:, :3, :3].reshape(-1, 9), self._poses[:, :3, 3]
@@ -121,19 +123,12 @@ class Posed:
         sign = self._all.refined[pair]
         if sign < 0.0:
             i, j = j, i
-        return refine.call(self._cores[i], self._cores[j], self._all.vertices[j],    # type: ignore[no-any-return]
-                           self._all.swept[pair], sign, points, normal)
-
-    def _again(self, pair: int, distance: float, points: Array, normal: Array) -> None:
-        """Replace nearest points and normal of cylinders that overlap by more exact ones, if coal finds these, which it
-        sometimes does not.
-        """
-        i, j, first, second = self._all.pairs[pair]
-        self._result.clear()
-        again = self._all.call(first, self._transforms[i], second, self._transforms[j], self._all.fine, self._result)
-        finer = np.array(self._result.normal).reshape(3)
-        if abs(again - distance) < NEAR and np.abs(finer - normal).max() < NEAR ** 0.5:
-            self._read(points, normal)
+        first, second, vertices, swept = self._cores[i], self._cores[j], self._all.vertices[j], self._all.swept[pair]
+        if overlap:
+            distance: float = depth.call(first, second, vertices, self._all.ways[j], swept, sign, points, normal)
+            if distance > -np.inf:
+                return distance
+        return refine.call(first, second, vertices, swept, sign, points, normal)    # type: ignore[no-any-return]
 
 
 def _request(coal: Any, tolerance: float, of_depths: float) -> Any:

@@ -1,0 +1,137 @@
+"""Cylinders that overlap others: against searches of all directions that may be those of the least width."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
+from test_collision import free_pose, only, outside, support, two_bodies
+from test_cylinder_normals import OTHERS, posed
+
+from rbd_ros.core.motion.collision.cylinder_depths import depth
+from rbd_ros.core.motion.collision.cylinder_normals import CORE
+
+pytest.importorskip("coal")
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+
+
+def width(first, T, second, U, n):
+    return support(first, T, n) + support(second, U, -n)
+
+
+def flat_ways(shape, pose):
+    """Directions (N, 3) of edges and sides: where none of them is perpendicular to n, only rims are farthest along n.
+    """
+    if shape.surface is not None:
+        corners = shape.surface.points[shape.surface.faces]
+        edges = np.concatenate([corners[:, (k + 1) % 3] - corners[:, k] for k in range(3)])
+        edges = edges[edges[:, 0] > 0.0]    # each is one of two faces
+        return edges / np.linalg.norm(edges, axis=1, keepdims=True) @ pose[:3, :3].T
+    return {"box": pose[:3, :3].T, "sphere": np.zeros((0, 3))}.get(shape.kind, pose[:3, 2][None])
+
+
+def least_width(first, T, second, U):
+    """On circles about the flat ways, by a net and golden sections; on the sphere from the best of a net, if both are
+    cylinders. (Along both ways across n the surface of the difference is flat or round, with no edge from inside.)
+    """
+    of = lambda n: width(first, T, second, U, n)    # noqa: E731
+    lines = np.concatenate([flat_ways(first, T), flat_ways(second, U)])
+    best = of(np.concatenate([lines, -lines])).min()
+    t = np.linspace(0.0, 2.0 * np.pi, 361)
+    for line in lines:
+        u, v = np.linalg.svd(line[None])[2][1:]
+        around = lambda x, u=u, v=v: of(np.cos(x)[:, None] * u + np.sin(x)[:, None] * v)    # noqa: E731
+        values = around(t[:-1])
+        lows = t[:-1][(values <= np.roll(values, 1)) & (values <= np.roll(values, -1))]
+        a, b = lows - t[1], lows + t[1]
+        for _ in range(70):
+            c, d = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
+            less = around(c) < around(d)
+            a, b = np.where(less, a, c), np.where(less, d, b)
+        best = min(best, around(0.5 * (a + b)).min())
+    if first.kind == second.kind == "cylinder":
+        net = np.random.default_rng(0).normal(size=(3000, 3))
+        net /= np.linalg.norm(net, axis=1, keepdims=True)
+        for start in net[np.argsort(of(net))[:3]]:
+            best = min(best, minimize(lambda x: of(x[None] / np.linalg.norm(x))[0], start, method="Nelder-Mead",
+                                      options={"xatol": 1e-9, "fatol": 1e-15}).fun)
+    return float(best)
+
+
+def check(collisions, q, bound=1e-12):
+    """Depth as the search's; and the nearest points are in both pieces, one depth from each other."""
+    (first, T, second, U), k, found = posed(collisions, q)
+    d, (a, b), n = found.distances[k], found.points[k], found.normals[k]
+    assert abs(d + least_width(first, T, second, U)) < bound
+    assert abs(d + width(first, T, second, U, n[None])[0]) < bound and abs(n @ n - 1.0) < 1e-12
+    np.testing.assert_allclose(b - a, d * n, atol=1e-11)
+    assert max(outside(first, T, a), outside(second, U, b)) < 1e-12
+    assert collisions.distances(q)[k] == d
+
+
+@pytest.mark.parametrize("second", OTHERS)
+@pytest.mark.parametrize("first", ["cylinder", "disc", "needle"])
+def test_of_random_poses(first, second):
+    count = 4 if second == "mesh" else 12
+    radius = OTHERS[second]["radius"] if second in ("sphere", "capsule") else 0.0
+    for collisions in (two_bodies(OTHERS[first], OTHERS[second]), two_bodies(OTHERS[second], OTHERS[first])):
+        rng, checked = np.random.default_rng(0), 0
+        while checked < count:
+            q = free_pose(rng, 0.05)
+            if collisions.distances(q)[only(collisions, "first", "second")] < -radius - 1e-6:    # the cores overlap
+                check(collisions, q)
+                checked += 1
+
+
+@pytest.mark.parametrize("second", ["cylinder", "box", "capsule", "sphere", "disc", "needle", "plate", "mesh"])
+@pytest.mark.parametrize("tilt", [0.0, 1e-9, 1e-6, 1e-4, 1e-3])
+def test_of_parallel_faces_and_axes(second, tilt):
+    """Where the nearest points are a line or a face, or nearly, on one axis or beside it."""
+    collisions = two_bodies(OTHERS["cylinder"], OTHERS[second])
+    for place in ([0.03, 0.02, 0.1], [0.0, 0.0, 0.05], [1e-7, 0.0, 0.0], [0.05, 0.0, 0.0]):
+        for turn in ([0.0, 0.0, 0.0], [np.pi / 2, 0.0, 0.0], [0.0, np.pi / 2, 0.3]):
+            rotation = Rotation.from_rotvec(tilt * np.array([0.6, -0.5, 0.62])) * Rotation.from_euler("xyz", turn)
+            check(collisions, np.array([*place, *rotation.as_quat()]), 1e-9)
+
+
+@pytest.mark.parametrize("second", OTHERS)
+def test_the_way_out_is_as_long_as_the_depth(second):
+    """Moved along the normal, a piece is less deep by as much, and once it is out, that far away."""
+    collisions, rng = two_bodies(OTHERS["cylinder"], OTHERS[second]), np.random.default_rng(2)
+    for _ in range(10):
+        q = free_pose(rng, 0.1)
+        _, k, found = posed(collisions, q)
+        d, n = found.distances[k], found.normals[k]
+        for s in np.abs(d) * np.array([0.25, 0.9, 0.999, 1.001, 2.0]):
+            out = np.concatenate([q[:3] + s * n, q[3:]])
+            assert abs(collisions.distances(out)[k] - d - s) < (1e-8 if second == "mesh" else 1e-9)
+
+
+def test_it_is_never_deeper_than_what_is_given():
+    """Hostile normals, of no length and NaN as well: the width is that of the normal found, and no more."""
+    rng, cores = np.random.default_rng(1), np.zeros((2, CORE))
+    cores[:, :9] = np.eye(3).ravel()
+    cores[:, 12:] = 0.1, 0.2
+    cores[1, 9:12] = 0.02, 0.05, 0.1
+    none = np.empty((0, 3))
+    for vertices, ways in ((none, np.eye(3)[2:]), (none, none), (rng.normal(size=(20, 3)) * 0.05, none),
+                           (np.zeros((1, 3)), none)):
+        def width(n, vertices=vertices):
+            reach = 0.1 * np.hypot(*n[:2]) + 0.2 * abs(n[2])
+            return reach + ((vertices @ -n).max() if len(vertices) else reach) - n @ cores[1, 9:12]
+
+        for k in range(300):
+            normal, points = rng.normal(size=3) if k > 2 else np.full(3, [0.0, np.nan, np.inf][k]), np.zeros((2, 3))
+            before = width(normal / np.linalg.norm(normal)) if k > 2 else np.inf
+            distance = depth.call(*cores, vertices, ways, 0.0, 1.0, points, normal)
+            assert -distance <= before + 1e-15 and abs(np.linalg.norm(normal) - 1.0) < 1e-12
+            assert abs(width(normal) + distance) < 1e-12
+            np.testing.assert_allclose(points[1] - points[0], distance * normal, atol=1e-12)
+
+
+def test_what_is_apart_is_left_alone():
+    cores = np.zeros((2, CORE))
+    cores[:, :9], cores[:, 12:], cores[1, 9] = np.eye(3).ravel(), (0.1, 0.2), 0.21
+    points, normal = np.zeros((2, 3)), np.array([0.0, 0.0, 1.0])
+    assert depth.call(*cores, np.empty((0, 3)), np.eye(3)[2:], 0.0, 1.0, points, normal) == -np.inf
+    assert not points.any() and normal[2] == 1.0
