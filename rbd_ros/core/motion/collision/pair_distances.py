@@ -18,7 +18,8 @@ from .pieces import Piece, geometry, load_coal
 TOLERANCE, DEPTH = 1e-12, 1e-9    # m, of shapes apart, and of depths
 LOOSE = 1e-6    # of depths of cylinders, which coal computes wrongly with less; of all where the first try fails
 ITERATIONS = 255
-TOUCHING, APART = 1e-9, 1e-8    # m
+TOUCHING = 1e-9    # m
+APART = 1e-8, 1e-5    # m: to the normal, and along it
 FARTHEST = 1e100    # m: what coal answers where it does not converge is beyond
 
 
@@ -97,19 +98,22 @@ class Posed:
         normal[:] = self._result.normal
 
     def _moved_apart(self, pair: int, points: Array, normal: Array) -> None:
-        """Nearest points and normal of pieces moved apart by `APART`: where surfaces touch, or the centre of a sphere
-        is on one, coal's normal is a rounding error.
+        """Nearest points and normal of pieces moved apart, at last along the normal: where surfaces touch, or the centre
+        of a sphere is on one, coal's normal is a rounding error.
         """
         i, j, first, second = self._all.pairs[pair]
         R, p = self._poses[j, :3, :3], self._poses[j, :3, 3]
         way = R @ self._all.middles[j] + p - self._poses[i, :3, :3] @ self._all.middles[i] - self._poses[i, :3, 3]
-        way /= max(float(np.linalg.norm(way)), APART)
-        self._result.clear()
-        self._all.call(first, self._transforms[i], second, self._all.transform(R, p + APART * way),
-                       self._all.requests[pair][0], self._result)
-        self._read(points, normal)
-        if not (np.isfinite(points).all() and np.isfinite(normal).all()):
-            raise RbdError("the nearest points of '{}' and '{}' are not found".format(*self._all.names[pair]))
+        way /= max(float(np.linalg.norm(way)), TOUCHING)
+        for apart in APART:
+            self._result.clear()
+            self._all.call(first, self._transforms[i], second, self._all.transform(R, p + apart * way),
+                           self._all.requests[pair][0], self._result)
+            self._read(points, normal)
+            if not (np.isfinite(points).all() and np.isfinite(normal).all()):
+                raise RbdError("the nearest points of '{}' and '{}' are not found".format(*self._all.names[pair]))
+            points[1] -= apart * way
+            way = normal.copy()
 
     def _refine(self, pair: int, points: Array, normal: Array, overlap: bool) -> float:
         """Distance of a cylinder and another piece, and in place nearest points and normal, by `refine` and `depth`;
