@@ -75,7 +75,9 @@ def outside(shape, pose, point):
 
 def bound_of(first, second, overlap):
     """m: within which a distance of two kinds of shapes is right. docs/collision.md"""
-    return 1e-8 if overlap and "mesh" in (first, second) else 1e-9
+    if not overlap or "mesh" not in (first, second):
+        return 1e-9
+    return 1e-6 if "cylinder" in (first, second) else 1e-8
 
 
 def check_optimal(collisions, q, every=1):

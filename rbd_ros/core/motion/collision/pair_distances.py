@@ -1,6 +1,6 @@
 """Distances of pairs of pieces at given poses, by the library coal (GJK and EPA), and what it needs to be right.
 
-Of cylinders coal's answer is where the search begins: `cylinder_normals` of those that are apart, `cylinder_depths`.
+Of cylinders coal's answer is where `cylinder_distance` begins.
 """
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 
 from ...errors import RbdError
 from ...model.inertia import Array
-from .cylinder_depths import depth, ways_of
-from .cylinder_normals import CORE, SIZE, refine, vertices_of
+from .cylinder_distance import CORE, SIZE, cylinder_distance, vertices_of, ways_of
 from .pieces import Piece, geometry, load_coal
 
 TOLERANCE, DEPTH = 1e-12, 1e-9    # m, of shapes apart, and of depths
@@ -43,8 +42,9 @@ class PairDistances:
                         1.0 if kinds[i] == "cylinder" else -1.0
                         for (i, j), curved in zip(indices, self.has_cylinder, strict=True)]
         self.vertices, self.ways = [vertices_of(piece) for piece in pieces], [ways_of(piece) for piece in pieces]
-        self.cylinders = np.array([(piece.shape.size[0], 0.5 * piece.shape.size[1]) if piece.shape.kind == "cylinder"
-                                   else (0.0, 0.0) for piece in pieces]).reshape(-1, 2)
+        self.sizes = np.array([(piece.shape.size[0], 0.5 * piece.shape.size[1]) if piece.shape.kind == "cylinder"
+                               else (np.linalg.norm(vertices, axis=1).max(initial=0.0), 0.0)
+                               for piece, vertices in zip(pieces, self.vertices, strict=True)]).reshape(-1, 2)
         self.pairs = [(i, j, *((balls[i], balls[j]) if curved else (shapes[i], shapes[j])))
                       for (i, j), curved in zip(indices, self.has_cylinder, strict=True)]
         radii = [piece.shape.size[0] if piece.shape.kind in ("sphere", "capsule") else 0.0 for piece in pieces]
@@ -87,7 +87,7 @@ class Posed:
         distance = self.distance(pair)
         self._read(points, normal)
         apart = distance + self._all.swept[pair]    # of the cores
-        if self._all.refined[pair] and (exact := self._refine(pair, points, normal, apart < 0.0)) > -np.inf:
+        if self._all.refined[pair] and (exact := self._refine(pair, points, normal)) > -np.inf:
             return exact
         if abs(apart) < TOUCHING:
             self._moved_apart(pair, points, normal)
@@ -98,7 +98,7 @@ class Posed:
         normal[:] = self._result.normal
 
     def _moved_apart(self, pair: int, points: Array, normal: Array) -> None:
-        """Nearest points and normal of pieces moved apart, at last along the normal: where surfaces touch, or the centre
+        """Nearest points and normal of pieces moved apart, at last along the normal: where surfaces touch, or a centre
         of a sphere is on one, coal's normal is a rounding error.
         """
         i, j, first, second = self._all.pairs[pair]
@@ -115,24 +115,18 @@ class Posed:
             points[1] -= apart * way
             way = normal.copy()
 
-    def _refine(self, pair: int, points: Array, normal: Array, overlap: bool) -> float:
-        """Distance of a cylinder and another piece, and in place nearest points and normal, by `refine` and `depth`;
-        −inf as there.
-        """
+    def _refine(self, pair: int, points: Array, normal: Array) -> float:
+        """Distance of a cylinder and another piece, and in place nearest points and normal; −inf if not found."""
         if self._cores is None:
             self._cores = np.empty((len(self._poses), CORE))
             self._cores[:, :9], self._cores[:, 9:SIZE] = self._poses[:, :3, :3].reshape(-1, 9), self._poses[:, :3, 3]
-            self._cores[:, SIZE:] = self._all.cylinders
+            self._cores[:, SIZE:] = self._all.sizes
         i, j, *_ = self._all.pairs[pair]
         sign = self._all.refined[pair]
         if sign < 0.0:
             i, j = j, i
-        first, second, vertices, swept = self._cores[i], self._cores[j], self._all.vertices[j], self._all.swept[pair]
-        if overlap:
-            distance: float = depth.call(first, second, vertices, self._all.ways[j], swept, sign, points, normal)
-            if distance > -np.inf:
-                return distance
-        return refine.call(first, second, vertices, swept, sign, points, normal)    # type: ignore[no-any-return]
+        return cylinder_distance.call(self._cores[i], self._cores[j], self._all.vertices[j],    # type: ignore[no-any-return]
+                                      self._all.ways[j], self._all.swept[pair], sign, points, normal)
 
 
 def _request(coal: Any, tolerance: float, of_depths: float) -> Any:

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from test_collision import SHAPES, free_pose, only, two_bodies
 
-from rbd_ros.core.motion.collision import pair_distances
-from rbd_ros.core.motion.collision.cylinder_normals import CORE, refine
+from rbd_ros.core.motion.collision.cylinder_distance import CORE, cylinder_distance
 
 pytest.importorskip("coal")
 exact_distance = pytest.importorskip("support.exact_distance", reason="mpmath is not installed").exact_distance
@@ -67,35 +66,48 @@ def test_beside_parallel_faces_and_axes(second, place, turn, tilt):
     check(collisions, np.array([*place, *rotation.as_quat()]), 1e-7, 1e-9)
 
 
-def test_it_is_never_worse_than_what_is_given():
-    """Hostile normals and points: planes with the normal separate the pieces by no less than before, or −inf."""
+def test_it_is_exact_from_any_normal():
+    """Hostile normals, of no length and NaN as well: of what is apart the distance is found, or −inf and nothing else.
+    """
     rng, cores = np.random.default_rng(1), np.zeros((2, CORE))
     cores[:, :9] = np.eye(3).ravel()
     cores[:, 12:] = 0.1, 0.2
     cores[1, 9:12] = 0.3, 0.2, 0.5
-    taken = 0
-    for vertices in (np.empty((0, 3)), rng.normal(size=(20, 3)) * 0.05, np.zeros((1, 3))):
-        near = np.array([[0.1, 0.0, 0.2], [0.25, 0.15, 0.3]]), np.array([0.4, 0.4, 0.8])
-        best = refine.call(*cores, vertices, 0.0, 1.0, *near)
-        for _ in range(300):
-            normal, points = rng.normal(size=3), rng.normal(size=(2, 3))
-            normal /= np.linalg.norm(normal)
-            before = normal.copy(), points.copy()
-            found = refine.call(*cores, vertices, 0.0, 1.0, points, normal)
+    none, taken = np.empty((0, 3)), 0
+    for vertices in (none, rng.normal(size=(20, 3)) * 0.05, np.zeros((1, 3))):
+        normal, best = np.array([0.4, 0.4, 0.8]), 0.0
+        for k in range(300):
+            points, given = np.zeros((2, 3)), normal.copy()
+            found = cylinder_distance.call(*cores, vertices, none, 0.0, 1.0, points, normal)
             if found == -np.inf:
-                assert (normal == before[0]).all() and (points == before[1]).all()
+                assert k and (normal == given).all() and not points.any()
             else:
-                taken += 1
-                assert found < best + 1e-12 and abs(np.linalg.norm(normal) - 1.0) < 1e-12
-    assert taken > 300
+                taken, best = taken + 1, best or found
+                assert abs(found - best) < 1e-12 and abs(np.linalg.norm(normal) - 1.0) < 1e-12
+                np.testing.assert_allclose(points[1] - points[0], found * normal, atol=1e-12)
+            normal = rng.normal(size=3) if k > 2 else np.full(3, [0.0, np.nan, np.inf][k])
+    assert taken > 600
 
 
-def test_what_touches_is_left_to_coal():
-    cores = np.zeros((2, CORE))
-    cores[:, :9], cores[:, 12:] = np.eye(3).ravel(), (0.1, 0.2)
-    points, normal = np.zeros((2, 3)), np.array([0.0, 0.0, 1.0])
-    assert refine.call(*cores, np.zeros((1, 3)), 0.0, 1.0, points, normal) == -np.inf and not points.any()
+@pytest.mark.parametrize("second", OTHERS)
+def test_distances_are_continuous_where_pieces_touch(second):
+    """Moved along the normal until they touch, and a little to either side: inside, another way out may be shorter.
+    """
+    collisions, rng = two_bodies(OTHERS["cylinder"], OTHERS[second]), np.random.default_rng(3)
+    bound = 1e-8 if second == "mesh" else 1e-9
+    for _ in range(5):
+        q = free_pose(rng, 0.3)
+        _, k, found = posed(collisions, q)
+        d, n = found.distances[k], found.normals[k]
+        for gap in (0.0, 1e-15, 1e-12, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4):
+            for side in (-1.0, 1.0):
+                there = collisions.closest(np.concatenate([q[:3] + (side * gap - d) * n, q[3:]]))
+                most = gap if side > 0.0 else 0.0
+                assert side * gap - bound < there.distances[k] < most + bound
+                assert np.isfinite(there.normals[k]).all() and np.isfinite(there.points[k]).all()
+
+
+def test_of_spheres_and_cylinders_on_one_axis():
     collisions = two_bodies(OTHERS["cylinder"], OTHERS["sphere"])
     q = np.array([0.05, 0.0, 0.02, 0.0, 0.0, 0.0, 1.0])
-    assert collisions.closest(q).distances[only(collisions, "first", "second")] == pytest.approx(-0.2, abs=1e-5)
-    assert pair_distances.TOUCHING == 1e-9
+    assert collisions.closest(q).distances[only(collisions, "first", "second")] == pytest.approx(-0.2, abs=1e-15)

@@ -1,0 +1,388 @@
+"""Distance or depth of a cylinder and another core, exact to rounding, from the normal that GJK or EPA has found.
+
+The width w(n) = max_a n·a − min_b n·b of a direction n is by how much the cores overlap along n: minus the distance of
+those that are apart and the depth of those that overlap is the least of all. w is stationary on the sphere; on the
+circle of normals perpendicular to an edge or a side; or where two such circles meet; each is found by Newton's method
+or is a product of two directions. A width is an upper bound of the least one, so the least of those found is taken. It
+is proved if points of both cores that are farthest along ±n are w apart along n and not across: of cores that are
+apart there is no other. From inside there may be several: of few edges all circles are searched, and all normals
+between two rims; of hulls only what is beside the normal of EPA.
+"""
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from ...compiled.entry import entry
+from ...compiled.kernel import sweep
+from ...lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub
+from ...model.block import matrix, put, vector
+from ...model.inertia import Array
+from .pieces import Piece
+from .separation import ITERATIONS, POINTS, RELATIVE, SIMPLEX, length, nearest_in_simplex
+
+# of a core: pose; radius and half the length of a cylinder, or how far vertices are from the origin
+ROTATION, POSITION, SIZE, CORE = 0, 9, 12, 14
+STEPS = 12
+LONGEST, NEGLIGIBLE = 0.5, 1e-9    # rad, of steps; what follows is its square
+RADII = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3)    # rad, about a normal: one after the other
+ROUNDING, TINY = 1e-15, 1e-12    # m, of widths
+FLAT = 1e-12          # sine, and m: what is farthest along a normal
+EXACT, NEARLY = 1e-12, 1e-9    # m, of nearest points
+ZERO = 1e-32          # m²
+NONE = (0.0, 0.0, 0.0)
+VERTICES, ENDS = np.array(list(product((-1.0, 1.0), repeat=3))), np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])
+
+
+def _circle(count: int) -> Array:
+    angles = np.arange(count) * (2.0 * np.pi / count)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def _sphere(count: int) -> Array:
+    heights = 1.0 - (2.0 * np.arange(count) + 1.0) / count
+    angles = np.arange(count) * np.pi * (3.0 - np.sqrt(5.0))
+    return np.stack([np.sqrt(1.0 - heights**2) * np.cos(angles), np.sqrt(1.0 - heights**2) * np.sin(angles), heights],
+                    axis=1)
+
+
+RING, CIRCLE, SPHERE = _circle(8), _circle(16), _sphere(96)
+
+
+def vertices_of(piece: Piece) -> Array:
+    """Vertices (N, 3) of a piece's core, in its frame; none of cylinders and planes."""
+    shape = piece.shape
+    if shape.surface is not None:
+        return np.array(shape.surface.points)
+    return {"box": lambda: 0.5 * VERTICES * shape.size, "sphere": lambda: np.zeros((1, 3)),
+            "capsule": lambda: 0.5 * shape.size[1] * ENDS}.get(shape.kind, lambda: np.empty((0, 3)))()
+
+
+def ways_of(piece: Piece) -> Array:
+    """Directions (N, 3) of the edges and sides of a piece's core, in its frame; none of hulls."""
+    return {"box": np.eye(3), "capsule": np.eye(3)[2:], "cylinder": np.eye(3)[2:]}.get(piece.shape.kind,
+                                                                                      np.empty((0, 3)))
+
+
+# ---- widths
+
+
+@sweep
+def _lowest(vertices, u):
+    """Which of the vertices is least along u."""
+    least, k = np.inf, 0
+    for m in range(vertices.shape[0]):
+        value = u[0] * vertices[m, 0] + u[1] * vertices[m, 1] + u[2] * vertices[m, 2]
+        if value < least:
+            least, k = value, m
+    return k
+
+
+@sweep
+def _axis(C):
+    return (C[ROTATION + 2], C[ROTATION + 5], C[ROTATION + 8])
+
+
+@sweep
+def _rim(C, n):
+    """The point of a cylinder's rim that is farthest along n, from the cylinder's centre; the direction of the rim
+    there, and the radius of its curvature as seen along n.
+    """
+    a = _axis(C)
+    s = dot(n, a)
+    across = sub(n, scale(s, a))
+    across = sub(across, scale(dot(across, a), a))    # again: along the axis the first one is a rounding error
+    size = length(across)
+    e = scale(1.0 / size, across) if size > 0.0 else NONE
+    point = add(scale(C[SIZE], e), scale(C[SIZE + 1] if s > 0.0 else -C[SIZE + 1], a))
+    return point, cross(a, e), C[SIZE] / size if size > 0.0 else 0.0
+
+
+@sweep
+def _half_width(C, n):
+    """How far a cylinder reaches along n from its centre."""
+    a = _axis(C)
+    return C[SIZE] * length(cross(n, a)) + C[SIZE + 1] * abs(dot(n, a))
+
+
+@sweep
+def _width(first, second, vertices, n):
+    """By how much a cylinder and a core of vertices (N, 3), or a cylinder without, overlap along n."""
+    width = dot(n, sub(vector(first, POSITION), vector(second, POSITION))) + _half_width(first, n)
+    if vertices.shape[0] == 0:
+        return width + _half_width(second, n)
+    u = rotate_back(matrix(second, ROTATION), n)
+    return width - dot(u, vector(vertices[_lowest(vertices, u)], 0))
+
+
+@sweep
+def _better(first, second, vertices, m, n, least):
+    """Of the directions m, of any length, and n with its width: the one with the smaller width, and that; m if they
+    are equal, as it is found exactly: a width is less wrong than its direction, by the square.
+    """
+    size = length(m)
+    if not size > 0.0:
+        return n, least
+    m = scale(1.0 / size, m)
+    width = _width(first, second, vertices, m)
+    if width < least + ROUNDING:
+        return m, width
+    return n, least
+
+
+@sweep
+def _beside(first, second, vertices, n, w, best, least):
+    """`_better` with a direction near n in which the width is stationary, perpendicular to w unless that is 0."""
+    n = sub(n, scale(dot(n, w), w))
+    size = length(n)
+    if not size > 0.0:
+        return best, least
+    n = scale(1.0 / size, n)
+    curved, one = vertices.shape[0] == 0, dot(w, w) > 0.0
+    c, t2, bend2 = sub(vector(first, POSITION), vector(second, POSITION)), NONE, 0.0
+    if not curved:
+        U = matrix(second, ROTATION)
+        c = sub(c, rotate(U, vector(vertices[_lowest(vertices, rotate_back(U, n))], 0)))
+    for _ in range(STEPS):
+        p, t, bend = _rim(first, n)
+        slope = add(c, p)
+        if curved:
+            p, t2, bend2 = _rim(second, n)
+            slope = add(slope, p)
+        h = dot(n, slope)
+        x = cross(n, w) if one else cross(n, (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 1.0, 0.0))
+        x = scale(1.0 / length(x), x)
+        y = NONE if one else cross(n, x)
+        A = bend * dot(x, t) * dot(x, t) + bend2 * dot(x, t2) * dot(x, t2) - h
+        B = bend * dot(x, t) * dot(y, t) + bend2 * dot(x, t2) * dot(y, t2)
+        D = bend * dot(y, t) * dot(y, t) + bend2 * dot(y, t2) * dot(y, t2) - h
+        g, k = dot(x, slope), dot(y, slope)
+        if one:    # downhill, where the width is concave
+            u, v = -g / max(abs(A), TINY), 0.0
+        elif A > 0.0 and A * D > B * B:
+            u, v = (B * k - D * g) / (A * D - B * B), (B * g - A * k) / (A * D - B * B)
+        else:
+            break
+        size = np.sqrt(u * u + v * v)
+        if size > LONGEST:
+            u, v = u * LONGEST / size, v * LONGEST / size
+        n = add(n, add(scale(u, x), scale(v, y)))
+        n = scale(1.0 / length(n), n)
+        if size < NEGLIGIBLE:
+            break
+    return _better(first, second, vertices, n, best, least)
+
+
+# ---- searches
+
+
+@sweep
+def _on_all_sides(first, second, vertices, ways, n, least):
+    """`_better` with all directions that may be best between a cylinder and a core with these ways (N, 3)."""
+    U = matrix(second, ROTATION)
+    for i in range(ways.shape[0] + 1):
+        w = rotate(U, vector(ways[i - 1], 0)) if i else _axis(first)
+        for side in (-1.0, 1.0):
+            n, least = _better(first, second, vertices, scale(side, w), n, least)
+            for j in range(i):
+                v = rotate(U, vector(ways[j - 1], 0)) if j else _axis(first)
+                n, least = _better(first, second, vertices, scale(side, cross(w, v)), n, least)
+        x = cross(w, (1.0, 0.0, 0.0) if abs(w[0]) < 0.7 else (0.0, 1.0, 0.0))
+        x = scale(1.0 / length(x), x)
+        y = cross(w, x)
+        for k in range(CIRCLE.shape[0]):
+            m = add(scale(CIRCLE[k, 0], x), scale(CIRCLE[k, 1], y))
+            n, least = _beside(first, second, vertices, m, w, n, least)
+    if vertices.shape[0] == 0:
+        for k in range(SPHERE.shape[0]):
+            m = (SPHERE[k, 0], SPHERE[k, 1], SPHERE[k, 2])
+            n, least = _beside(first, second, vertices, m, NONE, n, least)
+    return n, least
+
+
+@sweep
+def _select(vertices, u, height, Q):
+    """Into Q, the vertices that are not more than this height above the one that is least along u; how many."""
+    count = 0
+    most = dot(u, vector(vertices[_lowest(vertices, u)], 0)) + height
+    for k in range(vertices.shape[0]):
+        if u[0] * vertices[k, 0] + u[1] * vertices[k, 1] + u[2] * vertices[k, 2] <= most:
+            put(Q[count], 0, vector(vertices[k], 0))
+            count += 1
+    return count
+
+
+@sweep
+def _within(first, second, vertices, radius, n, least, corners):
+    """`_better` with the directions beside n: of the vertices that are least along some direction of a ring about n,
+    their edges and faces. Of vertices (N, 3), those that may be.
+    """
+    a = _axis(first)
+    for w in (NONE, a):
+        n, least = _beside(first, second, vertices, n, w, n, least)
+    if vertices.shape[0] == 0:
+        b = _axis(second)
+        n, least = _beside(first, second, vertices, n, b, n, least)
+        for m in (a, b, cross(a, b)):
+            n, least = _better(first, second, vertices, scale(1.0 if dot(m, n) > 0.0 else -1.0, m), n, least)
+        return n, least
+    n, least = _better(first, second, vertices, scale(1.0 if dot(a, n) > 0.0 else -1.0, a), n, least)
+    if vertices.shape[0] == 1:
+        return n, least
+    U, given, count = matrix(second, ROTATION), n, 1
+    x = cross(n, (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 1.0, 0.0))
+    x = scale(radius / length(x), x)
+    y = cross(n, x)
+    corners[0] = _lowest(vertices, rotate_back(U, n))
+    for r in range(RING.shape[0]):
+        m = add(n, add(scale(RING[r, 0], x), scale(RING[r, 1], y)))
+        k, new = _lowest(vertices, rotate_back(U, m)), True
+        for i in range(count):
+            new = new and corners[i] != k
+        if new:
+            corners[count] = k
+            count += 1
+    for i in range(count):
+        c = vector(vertices[corners[i]], 0)
+        for j in range(i):
+            d = sub(vector(vertices[corners[j]], 0), c)
+            w = rotate(U, scale(1.0 / length(d), d))
+            m = cross(w, a)
+            n, least = _better(first, second, vertices, scale(1.0 if dot(m, given) > 0.0 else -1.0, m), n, least)
+            n, least = _beside(first, second, vertices, given, w, n, least)
+            for k in range(j):
+                m = cross(w, rotate(U, sub(vector(vertices[corners[k]], 0), c)))
+                n, least = _better(first, second, vertices, scale(1.0 if dot(m, given) > 0.0 else -1.0, m), n, least)
+    return n, least
+
+
+# ---- nearest points
+
+
+@sweep
+def _farthest(C, n):
+    """What of a cylinder is farthest along n: the ends of a line, or equal; and the radius of a disc about them."""
+    a, centre = _axis(C), vector(C, POSITION)
+    p = _rim(C, n)[0]
+    if abs(dot(n, a)) <= FLAT:
+        end = scale(C[SIZE + 1], a)
+        middle = add(centre, sub(p, scale(dot(p, a), a)))
+        return sub(middle, end), add(middle, end), 0.0
+    if length(cross(n, a)) <= FLAT:
+        p = scale(C[SIZE + 1] if dot(n, a) > 0.0 else -C[SIZE + 1], a)
+        return add(centre, p), add(centre, p), C[SIZE]
+    return add(centre, p), add(centre, p), 0.0
+
+
+@sweep
+def _nearest_of_lines(a, b, c, d):
+    """The points of the lines from a to b and from c to d that are nearest to each other (Ericson 2005, 5.1.9)."""
+    u, v, r = sub(b, a), sub(d, c), sub(a, c)
+    U, V, f = dot(u, u), dot(v, v), dot(v, r)
+    s = t = 0.0
+    if U > 0.0 and V > 0.0:
+        across = dot(cross(u, v), cross(u, v))
+        s = min(max((dot(u, v) * f - dot(u, r) * V) / across, 0.0), 1.0) if across > FLAT * FLAT * U * V else 0.5
+    if V > 0.0:
+        t = min(max((s * dot(u, v) + f) / V, 0.0), 1.0)
+    if U > 0.0:
+        s = min(max((t * dot(u, v) - dot(u, r)) / U, 0.0), 1.0)
+    if V > 0.0:
+        t = min(max((s * dot(u, v) + f) / V, 0.0), 1.0)
+    return add(a, scale(s, u)), add(c, scale(t, v))
+
+
+@sweep
+def _nearest(a, b, Q, count, S):
+    """The points of the line from a to b and of the hull of Q (count, 3), in a plane, that are nearest to each other:
+    by GJK, as in `separation`.
+    """
+    if count < 3:
+        return _nearest_of_lines(a, b, vector(Q[0], 0), vector(Q[count - 1], 0))
+    p, y, used = a, vector(Q[0], 0), 0
+    v = sub(y, p)
+    square = dot(v, v)
+    for _ in range(2 * count + ITERATIONS):
+        end = a if dot(v, a) > dot(v, b) else b
+        k = 0
+        for m in range(1, count):
+            if dot(v, vector(Q[m], 0)) < dot(v, vector(Q[k], 0)):
+                k = m
+        w = sub(vector(Q[k], 0), end)
+        if used and square - dot(v, w) <= RELATIVE * square:
+            break
+        put(S, POINTS * used, w)
+        put(S, POINTS * used + 3, end)
+        put(S, POINTS * used + 6, vector(Q[k], 0))
+        used = nearest_in_simplex(S, used + 1, True)
+        p, y = NONE, NONE
+        for m in range(used):
+            p = add(p, scale(S[4 * POINTS + m], vector(S, POINTS * m + 3)))
+            y = add(y, scale(S[4 * POINTS + m], vector(S, POINTS * m + 6)))
+        before, v = square, sub(y, p)
+        square = dot(v, v)
+        if not square > ZERO or not (square < before or used == 1):
+            break
+    return p, y
+
+
+@sweep
+def _touching(first, second, vertices, n, width, flat, Q, S):
+    """The point of the second core, farthest along −n, that is nearest to one of the first, farthest along n, moved by
+    the width along −n; and their distance, 0 if the width is stationary. vertices: those of the second, of which the
+    farthest are equal to `flat` (m), may be in Q, which is workspace.
+    """
+    a, b, radius = _farthest(first, n)
+    U, o, wide, count = matrix(second, ROTATION), vector(second, POSITION), 0.0, 2
+    if vertices.shape[0] == 0:
+        c, d, wide = _farthest(second, scale(-1.0, n))
+        put(Q[0], 0, rotate_back(U, sub(c, o)))
+        put(Q[1], 0, rotate_back(U, sub(d, o)))
+    else:
+        count = _select(vertices, rotate_back(U, n), flat, Q)
+    o = add(o, scale(width, n))
+    a, b = rotate_back(U, sub(a, o)), rotate_back(U, sub(b, o))
+    x, y = _nearest(a, b, Q, count, S)
+    across = length(sub(x, y))
+    if wide > 0.0:    # towards the point of the first, in the disc
+        y = add(y, scale(min(1.0, wide / across) if across > 0.0 else 0.0, sub(x, y)))
+        across = length(sub(x, y))
+    return add(rotate(U, y), vector(second, POSITION)), max(across - radius, 0.0)
+
+
+@entry("float64(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, float64, float64[:, ::1], "
+       "float64[::1])", nogil=True)
+def cylinder_distance(first, second, vertices, ways, radius, sign, points, normal):
+    """Distance (m) of a cylinder `first` and another piece, negative for a depth: its core `second` with vertices (N,
+    3), or a cylinder without, `ways_of`, and a radius about it.
+
+    points (2, 3): nearest points, out; normal (3,): in, near the one sought, and out; in the world, from the cylinder
+    to the other piece, or with sign −1 from that to the cylinder. −inf, and nothing is changed, if no normal is found
+    of which it is proved.
+    """
+    corners, Q, S = np.empty(len(RING) + 1, dtype=np.int64), np.empty((max(len(vertices), 2), 3)), np.empty(SIMPLEX)
+    n, least = _better(first, second, vertices, scale(sign, vector(normal, 0)), _axis(first), np.inf)
+    x, across, searched = NONE, np.inf, vertices.shape[0] > 1 and ways.shape[0] == 0
+    for about in RADII:
+        height = 8.0 * about * second[SIZE]
+        count = _select(vertices, rotate_back(matrix(second, ROTATION), n), height, Q) if len(vertices) else 0
+        m, _ = _within(first, second, Q[:count], about, n, least, corners)
+        n, least = _better(first, second, vertices, m, n, least)
+        if least > 0.0 and not searched:
+            searched, count = True, len(vertices)
+            n, least = _on_all_sides(first, second, vertices, ways, n, least)
+            Q[:count] = vertices
+        x, across = _touching(first, second, Q[:count], n, least, FLAT, Q, S)
+        if across <= EXACT:
+            break
+    if across > EXACT:    # faces of hulls whose vertices are on a plane to rounding of the file
+        x, across = _touching(first, second, vertices, n, least, NEARLY, Q, S)
+    if not across <= NEARLY:
+        return -np.inf
+    flat = points.reshape(-1)
+    own, others = (0, 3) if sign > 0.0 else (3, 0)
+    put(flat, own, add(x, scale(least, n)))
+    put(flat, others, sub(x, scale(radius, n)))
+    put(normal, 0, scale(sign, n))
+    return -least - radius
