@@ -211,12 +211,17 @@ class CollisionModel:
         pairs = np.arange(len(self.pairs)) if index is None else index
         distances, slopes = self.sweeper.near(q, within, pairs, gradients, contacts)
         deep = distances == -np.inf
-        for s in np.flatnonzero(deep.any(axis=1)):
-            chosen, places = pairs[deep[s]], self._places(q[s:s + 1])[0]
-            posed = Posed(self._distances, places[0])
-            distances[s, deep[s]] = [posed.exact(k) for k in chosen.tolist()]
+        rows, some = np.flatnonzero(deep.any(axis=1)), np.flatnonzero(deep.any(axis=0))
+        if len(rows):
+            places = self._places(q[rows])[0]
+            points, normals = np.zeros((len(rows), len(some), 2, 3)), np.zeros((len(rows), len(some), 3))
+            for r, s in enumerate(rows.tolist()):
+                posed = Posed(self._distances, places[r])
+                for c in np.flatnonzero(deep[s, some]).tolist():
+                    distances[s, some[c]] = posed.closest(int(pairs[some[c]]), points[r, c], normals[r, c])
             if gradients:
-                slopes[s, deep[s]] = self._gradients(q[s], chosen, *self._closest(places, chosen)[1:])[0]
+                chosen = deep[np.ix_(rows, some)]
+                slopes[deep] = self._gradients(q[rows], pairs[some], points, normals)[chosen]
         return distances, slopes
 
     def _closest(self, places: Array, index: NDArray[np.int64]) -> tuple[Array, Array, Array]:
