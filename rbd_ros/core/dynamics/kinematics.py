@@ -136,7 +136,8 @@ def motions_entry(B, q, v, a, order, W, motions):
     nv = size_v(B)
     links = integer(B, LINKS)
     states = motions.shape[0] // links
-    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states)
+            and (order == 1 or rates_valid(B, a, states))):
         return False
     out = motions.reshape(-1)
     for s in range(states):
