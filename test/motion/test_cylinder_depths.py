@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
-from test_collision import free_pose, only, outside, support, two_bodies
+from test_collision import SHAPES, free_pose, only, outside, support, two_bodies
 from test_cylinder_distance import OTHERS, posed
 
 from rbd_ros.core.motion.collision.cylinder_distance import CORE, cylinder_distance
@@ -57,14 +57,14 @@ def least_width(first, T, second, U):
     return float(best)
 
 
-def check(collisions, q, bound=1e-12):
+def check(collisions, q, bound=1e-12, of_points=1e-12):
     """Depth as the search's; and the nearest points are in both pieces, one depth from each other."""
     (first, T, second, U), k, found = posed(collisions, q)
     d, (a, b), n = found.distances[k], found.points[k], found.normals[k]
     assert abs(d + least_width(first, T, second, U)) < bound
     assert abs(d + width(first, T, second, U, n[None])[0]) < bound and abs(n @ n - 1.0) < 1e-12
     np.testing.assert_allclose(b - a, d * n, atol=1e-11)
-    assert max(outside(first, T, a), outside(second, U, b)) < 1e-12
+    assert max(outside(first, T, a), outside(second, U, b)) < of_points
     assert collisions.distances(q)[k] == d
 
 
@@ -90,7 +90,7 @@ def test_of_parallel_faces_and_axes(second, tilt):
     for place in ([0.03, 0.02, 0.1], [0.0, 0.0, 0.05], [1e-7, 0.0, 0.0], [0.05, 0.0, 0.0]):
         for turn in ([0.0, 0.0, 0.0], [np.pi / 2, 0.0, 0.0], [0.0, np.pi / 2, 0.3]):
             rotation = Rotation.from_rotvec(tilt * np.array([0.6, -0.5, 0.62])) * Rotation.from_euler("xyz", turn)
-            check(collisions, np.array([*place, *rotation.as_quat()]), 1e-9)
+            check(collisions, np.array([*place, *rotation.as_quat()]), 1e-9, 1e-9)
 
 
 @pytest.mark.parametrize("second", OTHERS)
@@ -104,6 +104,48 @@ def test_the_way_out_is_as_long_as_the_depth(second):
         for s in np.abs(d) * np.array([0.25, 0.9, 0.999, 1.001, 2.0]):
             out = np.concatenate([q[:3] + s * n, q[3:]])
             assert abs(collisions.distances(out)[k] - d - s) < (1e-8 if second == "mesh" else 1e-9)
+
+
+@pytest.mark.parametrize("tilt", [1e-7, 3.67e-6, 1e-4, 1e-3])
+def test_of_a_disc_nearly_on_the_axis(tilt):
+    """The width is bent within the angle of both axes: Newton's method alone leaves it."""
+    collisions = two_bodies({"shape": "cylinder", "radius": 0.12, "length": 0.14},
+                            {"shape": "cylinder", "radius": 0.07, "length": 0.0006})
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        q = np.array([*rng.uniform(-0.07, 0.07, 2), rng.uniform(-1e-3, 1e-3), *rng.normal(size=3) * 0.5 * tilt, 1.0])
+        q[3:] /= np.linalg.norm(q[3:])
+        check(collisions, q, 1e-10, 1e-9)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1.5708, 1.570796327])
+def test_of_round_numbers_and_typed_angles(angle):
+    """Hulls with large faces, where several normals are as good and the one given is none of them."""
+    t, rng = np.arange(12) * (np.pi / 6), np.random.default_rng(0)
+    drum = np.concatenate([np.stack([np.cos(t), np.sin(t), np.full(12, s)], axis=1) for s in (-1.0, 1.0)]) * 0.2
+    cube = np.array([[x, y, z] for x in (-0.2, 0.2) for y in (-0.2, 0.2) for z in (-0.2, 0.2)])
+    rotation = Rotation.from_euler("x", angle).as_quat()
+    for radius, length in ((0.3, 0.2), (0.45, 0.3)):
+        for points in (drum, cube):
+            collisions = two_bodies({"shape": "cylinder", "radius": radius, "length": length},
+                                    {"shape": "mesh", "points": points})
+            for _ in range(5):
+                check(collisions, np.array([*rng.uniform(-0.25, 0.25, 2).round(2), 0.0, *rotation]), 1e-6, 1e-8)
+
+
+@pytest.mark.parametrize("second", ["cylinder", "box", "capsule", "sphere"])
+def test_answers_scale(second):
+    for size in (1e-3, 1e3):
+        scenes = [two_bodies(*({key: value if key == "shape" else (np.array(value) * s).tolist()
+                                for key, value in SHAPES[name].items()} for name in ("cylinder", second)))
+                  for s in (1.0, size)]
+        rng = np.random.default_rng(4)
+        for _ in range(15):
+            q = free_pose(rng, 0.1)
+            (d, n), (e, m) = ((found.distances[k], found.normals[k]) for _, k, found in (
+                posed(scene, np.array([*(s * q[:3]), *q[3:]])) for scene, s in zip(scenes, (1.0, size), strict=True)))
+            assert abs(e / size - d) < 1e-12
+            np.testing.assert_allclose(m, n, atol=1e-10)
 
 
 def test_it_is_never_deeper_than_what_is_given():
@@ -133,4 +175,5 @@ def test_it_is_never_deeper_than_what_is_given():
             assert k < 3 or -distance <= width(given / np.linalg.norm(given)) + 1e-15
             assert abs(width(normal) + distance) < 1e-12 and abs(np.linalg.norm(normal) - 1.0) < 1e-12
             np.testing.assert_allclose(points[1] - points[0], distance * normal, atol=1e-12)
+            assert np.hypot(*points[0, :2]) < 0.1 + 1e-9 and abs(points[0, 2]) < 0.2 + 1e-9
     assert refused < 250    # of 300, of which most are far from any way out of a hull

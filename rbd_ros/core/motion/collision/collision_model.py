@@ -218,7 +218,9 @@ class CollisionModel:
             for r, s in enumerate(rows.tolist()):
                 posed = Posed(self._distances, places[r])
                 for c in np.flatnonzero(deep[s, some]).tolist():
-                    distances[s, some[c]] = posed.closest(int(pairs[some[c]]), points[r, c], normals[r, c])
+                    pair = int(pairs[some[c]])
+                    distances[s, some[c]] = (posed.closest(pair, points[r, c], normals[r, c]) if gradients
+                                             else posed.exact(pair))
             if gradients:
                 chosen = deep[np.ix_(rows, some)]
                 slopes[deep] = self._gradients(q[rows], pairs[some], points, normals)[chosen]

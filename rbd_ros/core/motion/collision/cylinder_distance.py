@@ -4,9 +4,9 @@ The width w(n) = max_a n·a − min_b n·b of a direction n is by how much the c
 those that are apart and the depth of those that overlap is the least of all. w is stationary on the sphere; on the
 circle of normals perpendicular to an edge or a side; or where two such circles meet; each is found by Newton's method
 or is a product of two directions. A width is an upper bound of the least one, so the least of those found is taken. It
-is proved if points of both cores that are farthest along ±n are w apart along n and not across: of cores that are
-apart there is no other. From inside there may be several: of few edges all circles are searched, and all normals
-between two rims; of hulls only what is beside the normal of EPA.
+is stationary if points of both cores that are farthest along ±n are w apart along n and not across: of cores that are
+apart there is no other. From inside there may be several: of primitives the circles and, between two rims, the sphere
+are searched from many starts; of hulls only what is beside the normal of EPA.
 """
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from .separation import ITERATIONS, POINTS, RELATIVE, SIMPLEX, length, nearest_i
 
 # of a core: pose; radius and half the length of a cylinder, or how far vertices are from the origin
 ROTATION, POSITION, SIZE, CORE = 0, 9, 12, 14
-STEPS = 12
-LONGEST, NEGLIGIBLE = 0.5, 1e-9    # rad, of steps; what follows is its square
+STEPS = 40
+LONGEST = 0.5         # rad, of a step
+NEGLIGIBLE = 1e-8     # of a step, by the sine of the normal to an axis: what follows is its square
 RADII = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3)    # rad, about a normal: one after the other
-ROUNDING, TINY = 1e-15, 1e-12    # m, of widths
-FLAT = 1e-12          # sine, and m: what is farthest along a normal
-EXACT, NEARLY = 1e-12, 1e-9    # m, of nearest points
-ZERO = 1e-32          # m²
+BESIDE = 0.1          # sine of a normal to the axis of a cylinder, beside which the width is bent most
+ROUNDING, PARALLEL = 4e-15, 1e-12    # relative: of widths, and the sine of lines
+# of sizes and distance, and of positions: by how much nearest points miss, and what is farthest along a normal is not
+EXACT, PLACED, NEARLY = 1e-12, 1e-15, 1e4
 NONE = (0.0, 0.0, 0.0)
 VERTICES, ENDS = np.array(list(product((-1.0, 1.0), repeat=3))), np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])
 
@@ -126,14 +127,36 @@ def _better(first, second, vertices, m, n, least):
         return n, least
     m = scale(1.0 / size, m)
     width = _width(first, second, vertices, m)
-    if width < least + ROUNDING:
+    if width < least + ROUNDING * (abs(width) + first[SIZE] + second[SIZE]):
         return m, width
     return n, least
 
 
 @sweep
 def _beside(first, second, vertices, n, w, best, least):
-    """`_better` with a direction near n in which the width is stationary, perpendicular to w unless that is 0."""
+    """`_better` with directions near n in which the width is stationary, perpendicular to w unless that is 0."""
+    found, least = _stationary(first, second, vertices, n, w, best, least)
+    for curved in range(1 if vertices.shape[0] else 2):
+        a = _axis(second) if curved else _axis(first)
+        if dot(w, w) > 0.0 and length(cross(n, a)) < BESIDE:
+            a = scale(1.0 if dot(a, n) > 0.0 else -1.0, a)
+            found, least = _stationary(first, second, vertices, a, w, found, least)
+    if vertices.shape[0] == 0 and not dot(w, w) > 0.0:    # nearly one axis: on the scale of their angle
+        a, b = _axis(first), _axis(second)
+        a, b = scale(1.0 if dot(a, n) > 0.0 else -1.0, a), scale(1.0 if dot(b, n) > 0.0 else -1.0, b)
+        x = sub(b, a)
+        if 0.0 < length(x) < BESIDE and length(cross(n, a)) < BESIDE:
+            y = cross(a, x)
+            for k in range(RING.shape[0]):
+                for about in (0.3, 1.0, 3.0):
+                    m = add(a, add(scale(about * RING[k, 0], x), scale(about * RING[k, 1], y)))
+                    found, least = _stationary(first, second, vertices, scale(1.0 / length(m), m), w, found, least)
+    return found, least
+
+
+@sweep
+def _stationary(first, second, vertices, n, w, best, least):
+    """`_better` with the direction to which Newton's method, downhill, leads from n; perpendicular to w, if not 0."""
     n = sub(n, scale(dot(n, w), w))
     size = length(n)
     if not size > 0.0:
@@ -144,6 +167,7 @@ def _beside(first, second, vertices, n, w, best, least):
     if not curved:
         U = matrix(second, ROTATION)
         c = sub(c, rotate(U, vector(vertices[_lowest(vertices, rotate_back(U, n))], 0)))
+    before, step, height = n, NONE, np.inf
     for _ in range(STEPS):
         p, t, bend = _rim(first, n)
         slope = add(c, p)
@@ -151,6 +175,12 @@ def _beside(first, second, vertices, n, w, best, least):
             p, t2, bend2 = _rim(second, n)
             slope = add(slope, p)
         h = dot(n, slope)
+        if h > height + ROUNDING * (abs(h) + first[SIZE] + second[SIZE]):
+            step = scale(0.25, step)
+            n = add(before, step)
+            n = scale(1.0 / length(n), n)
+            continue
+        before, height = n, h
         x = cross(n, w) if one else cross(n, (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 1.0, 0.0))
         x = scale(1.0 / length(x), x)
         y = NONE if one else cross(n, x)
@@ -159,7 +189,7 @@ def _beside(first, second, vertices, n, w, best, least):
         D = bend * dot(y, t) * dot(y, t) + bend2 * dot(y, t2) * dot(y, t2) - h
         g, k = dot(x, slope), dot(y, slope)
         if one:    # downhill, where the width is concave
-            u, v = -g / max(abs(A), TINY), 0.0
+            u, v = -g / max(abs(A), PARALLEL), 0.0
         elif A > 0.0 and A * D > B * B:
             u, v = (B * k - D * g) / (A * D - B * B), (B * g - A * k) / (A * D - B * B)
         else:
@@ -167,9 +197,10 @@ def _beside(first, second, vertices, n, w, best, least):
         size = np.sqrt(u * u + v * v)
         if size > LONGEST:
             u, v = u * LONGEST / size, v * LONGEST / size
-        n = add(n, add(scale(u, x), scale(v, y)))
+        step = add(scale(u, x), scale(v, y))
+        n = add(n, step)
         n = scale(1.0 / length(n), n)
-        if size < NEGLIGIBLE:
+        if size * max(bend / first[SIZE], bend2 / second[SIZE] if curved else 0.0) < NEGLIGIBLE:
             break
     return _better(first, second, vertices, n, best, least)
 
@@ -179,7 +210,7 @@ def _beside(first, second, vertices, n, w, best, least):
 
 @sweep
 def _on_all_sides(first, second, vertices, ways, n, least):
-    """`_better` with all directions that may be best between a cylinder and a core with these ways (N, 3)."""
+    """`_better` with directions on all sides of a cylinder and a core with these ways (N, 3)."""
     U = matrix(second, ROTATION)
     for i in range(ways.shape[0] + 1):
         w = rotate(U, vector(ways[i - 1], 0)) if i else _axis(first)
@@ -194,6 +225,10 @@ def _on_all_sides(first, second, vertices, ways, n, least):
         for k in range(CIRCLE.shape[0]):
             m = add(scale(CIRCLE[k, 0], x), scale(CIRCLE[k, 1], y))
             n, least = _beside(first, second, vertices, m, w, n, least)
+    a = _axis(first)
+    for k in range(vertices.shape[0]):    # the side of the cylinder leaves a vertex
+        m = sub(add(rotate(U, vector(vertices[k], 0)), vector(second, POSITION)), vector(first, POSITION))
+        n, least = _better(first, second, vertices, sub(m, scale(dot(m, a), a)), n, least)
     if vertices.shape[0] == 0:
         for k in range(SPHERE.shape[0]):
             m = (SPHERE[k, 0], SPHERE[k, 1], SPHERE[k, 2])
@@ -204,10 +239,10 @@ def _on_all_sides(first, second, vertices, ways, n, least):
 @sweep
 def _select(vertices, u, height, Q):
     """Into Q, the vertices that are not more than this height above the one that is least along u; how many."""
-    count = 0
-    most = dot(u, vector(vertices[_lowest(vertices, u)], 0)) + height
+    count, lowest = 0, _lowest(vertices, u)
+    most = dot(u, vector(vertices[lowest], 0)) + height
     for k in range(vertices.shape[0]):
-        if u[0] * vertices[k, 0] + u[1] * vertices[k, 1] + u[2] * vertices[k, 2] <= most:
+        if k == lowest or u[0] * vertices[k, 0] + u[1] * vertices[k, 1] + u[2] * vertices[k, 2] <= most:
             put(Q[count], 0, vector(vertices[k], 0))
             count += 1
     return count
@@ -261,15 +296,17 @@ def _within(first, second, vertices, radius, n, least, corners):
 
 
 @sweep
-def _farthest(C, n):
-    """What of a cylinder is farthest along n: the ends of a line, or equal; and the radius of a disc about them."""
+def _farthest(C, n, flat):
+    """What of a cylinder is farthest along n, to `flat` (m): ends of a line, or equal; and the radius of a disc about
+    them.
+    """
     a, centre = _axis(C), vector(C, POSITION)
     p = _rim(C, n)[0]
-    if abs(dot(n, a)) <= FLAT:
+    if abs(dot(n, a)) * C[SIZE + 1] <= flat:
         end = scale(C[SIZE + 1], a)
         middle = add(centre, sub(p, scale(dot(p, a), a)))
         return sub(middle, end), add(middle, end), 0.0
-    if length(cross(n, a)) <= FLAT:
+    if length(cross(n, a)) * C[SIZE] <= flat:
         p = scale(C[SIZE + 1] if dot(n, a) > 0.0 else -C[SIZE + 1], a)
         return add(centre, p), add(centre, p), C[SIZE]
     return add(centre, p), add(centre, p), 0.0
@@ -283,7 +320,7 @@ def _nearest_of_lines(a, b, c, d):
     s = t = 0.0
     if U > 0.0 and V > 0.0:
         across = dot(cross(u, v), cross(u, v))
-        s = min(max((dot(u, v) * f - dot(u, r) * V) / across, 0.0), 1.0) if across > FLAT * FLAT * U * V else 0.5
+        s = min(max((dot(u, v) * f - dot(u, r) * V) / across, 0.0), 1.0) if across > PARALLEL**2 * U * V else 0.5
     if V > 0.0:
         t = min(max((s * dot(u, v) + f) / V, 0.0), 1.0)
     if U > 0.0:
@@ -300,9 +337,8 @@ def _nearest(a, b, Q, count, S):
     """
     if count < 3:
         return _nearest_of_lines(a, b, vector(Q[0], 0), vector(Q[count - 1], 0))
-    p, y, used = a, vector(Q[0], 0), 0
+    p, y, used, square = a, vector(Q[0], 0), 0, np.inf
     v = sub(y, p)
-    square = dot(v, v)
     for _ in range(2 * count + ITERATIONS):
         end = a if dot(v, a) > dot(v, b) else b
         k = 0
@@ -316,13 +352,15 @@ def _nearest(a, b, Q, count, S):
         put(S, POINTS * used + 3, end)
         put(S, POINTS * used + 6, vector(Q[k], 0))
         used = nearest_in_simplex(S, used + 1, True)
-        p, y = NONE, NONE
+        start, x = NONE, NONE
         for m in range(used):
-            p = add(p, scale(S[4 * POINTS + m], vector(S, POINTS * m + 3)))
-            y = add(y, scale(S[4 * POINTS + m], vector(S, POINTS * m + 6)))
-        before, v = square, sub(y, p)
-        square = dot(v, v)
-        if not square > ZERO or not (square < before or used == 1):
+            start = add(start, scale(S[4 * POINTS + m], vector(S, POINTS * m + 3)))
+            x = add(x, scale(S[4 * POINTS + m], vector(S, POINTS * m + 6)))
+        w = sub(x, start)
+        if not used or not dot(w, w) < square:
+            break
+        p, y, v, square = start, x, w, dot(w, w)
+        if not square > 0.0:
             break
     return p, y
 
@@ -330,25 +368,28 @@ def _nearest(a, b, Q, count, S):
 @sweep
 def _touching(first, second, vertices, n, width, flat, Q, S):
     """The point of the second core, farthest along −n, that is nearest to one of the first, farthest along n, moved by
-    the width along −n; and their distance, 0 if the width is stationary. vertices: those of the second, of which the
-    farthest are equal to `flat` (m), may be in Q, which is workspace.
+    the width along −n; and by how much they miss each other, 0 if the width is stationary. vertices: those of the
+    second, of which the farthest are equal to `flat` (m), may be in Q, which is workspace.
     """
-    a, b, radius = _farthest(first, n)
+    a, b, radius = _farthest(first, n, flat)
     U, o, wide, count = matrix(second, ROTATION), vector(second, POSITION), 0.0, 2
+    u = rotate_back(U, n)
     if vertices.shape[0] == 0:
-        c, d, wide = _farthest(second, scale(-1.0, n))
+        c, d, wide = _farthest(second, scale(-1.0, n), flat)
         put(Q[0], 0, rotate_back(U, sub(c, o)))
         put(Q[1], 0, rotate_back(U, sub(d, o)))
     else:
-        count = _select(vertices, rotate_back(U, n), flat, Q)
-    o = add(o, scale(width, n))
-    a, b = rotate_back(U, sub(a, o)), rotate_back(U, sub(b, o))
+        count = _select(vertices, u, flat, Q)
+    a = sub(rotate_back(U, sub(a, o)), scale(width, u))
+    b = sub(rotate_back(U, sub(b, o)), scale(width, u))
     x, y = _nearest(a, b, Q, count, S)
-    across = length(sub(x, y))
-    if wide > 0.0:    # towards the point of the first, in the disc
-        y = add(y, scale(min(1.0, wide / across) if across > 0.0 else 0.0, sub(x, y)))
-        across = length(sub(x, y))
-    return add(rotate(U, y), vector(second, POSITION)), max(across - radius, 0.0)
+    along = dot(u, sub(x, y))
+    side = sub(sub(x, y), scale(along, u))
+    across = length(side)
+    if wide > 0.0 and across > 0.0:    # towards the point of the first, in the disc
+        y = add(y, scale(min(1.0, wide / across), side))
+        across = max(across - wide, 0.0)
+    return add(rotate(U, y), o), max(across - radius, abs(along))
 
 
 @entry("float64(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, float64, float64[:, ::1], "
@@ -359,26 +400,31 @@ def cylinder_distance(first, second, vertices, ways, radius, sign, points, norma
 
     points (2, 3): nearest points, out; normal (3,): in, near the one sought, and out; in the world, from the cylinder
     to the other piece, or with sign −1 from that to the cylinder. −inf, and nothing is changed, if no normal is found
-    of which it is proved.
+    of which the width is stationary.
     """
     corners, Q, S = np.empty(len(RING) + 1, dtype=np.int64), np.empty((max(len(vertices), 2), 3)), np.empty(SIMPLEX)
     n, least = _better(first, second, vertices, scale(sign, vector(normal, 0)), _axis(first), np.inf)
-    x, across, searched = NONE, np.inf, vertices.shape[0] > 1 and ways.shape[0] == 0
+    x, missed, searched = NONE, np.inf, vertices.shape[0] > 1 and ways.shape[0] == 0
+    p, o, size = vector(first, POSITION), vector(second, POSITION), second[SIZE] + second[SIZE + 1]
+    exact = EXACT * (first[SIZE] + first[SIZE + 1] + size + length(sub(p, o))) + PLACED * (length(p) + length(o))
     for about in RADII:
-        height = 8.0 * about * second[SIZE]
-        count = _select(vertices, rotate_back(matrix(second, ROTATION), n), height, Q) if len(vertices) else 0
+        count, before = len(vertices), n
+        if count:
+            count = _select(vertices, rotate_back(matrix(second, ROTATION), n), 8.0 * about * size, Q)
         m, _ = _within(first, second, Q[:count], about, n, least, corners)
         n, least = _better(first, second, vertices, m, n, least)
         if least > 0.0 and not searched:
-            searched, count = True, len(vertices)
+            searched = True
             n, least = _on_all_sides(first, second, vertices, ways, n, least)
+        if length(sub(n, before)) > 3.0 * about:    # others may be farthest
+            count = len(vertices)
             Q[:count] = vertices
-        x, across = _touching(first, second, Q[:count], n, least, FLAT, Q, S)
-        if across <= EXACT:
+        x, missed = _touching(first, second, Q[:count], n, least, exact, Q, S)
+        if missed <= exact:
             break
-    if across > EXACT:    # faces of hulls whose vertices are on a plane to rounding of the file
-        x, across = _touching(first, second, vertices, n, least, NEARLY, Q, S)
-    if not across <= NEARLY:
+    if not missed <= exact:    # what is parallel to rounding only, in files or products of rotations
+        x, missed = _touching(first, second, vertices, n, least, NEARLY * exact, Q, S)
+    if not missed <= NEARLY * exact:
         return -np.inf
     flat = points.reshape(-1)
     own, others = (0, 3) if sign > 0.0 else (3, 0)
