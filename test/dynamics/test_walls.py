@@ -158,6 +158,26 @@ def test_a_target_does_not_go_on_behind_a_wall():
     assert twist[5] == 0.3    # out of it
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_a_target_only_what_leads_into_the_wall_fades(kind):
+    """Of its twist, the part along the normal that leads inward; of the twist's rate, the part along the normal."""
+    rng, looked = np.random.default_rng(3), 0
+    while looked < 20:
+        row, _ = random_wall(kind, "inside" if kind == "cone" else "outside", rng)
+        p = rng.uniform(-0.6, 0.6, 3)
+        d, n = depth(row, p)
+        if d < FADE:
+            continue
+        looked += 1
+        row[RECESS] = 0.0    # it stands where it was, all of it counts
+        twist, rate = rng.normal(size=6), rng.normal(size=6)
+        was, before = twist.copy(), rate.copy()
+        walls_on(row.copy(), tuple(p), 3000.0, 60.0, twist, rate)
+        np.testing.assert_allclose(twist[3:], was[3:] - max(n @ was[3:], 0.0) * n, atol=1e-12)
+        np.testing.assert_allclose(rate[3:], before[3:] - n @ before[3:] * n, atol=1e-12)
+        assert (twist[:3] == was[:3]).all() and (rate[:3] == before[:3]).all()
+
+
 def test_a_wall_appears_where_the_point_is_and_comes_back_with_it():
     floor = load_walls("walls: [{plane: {point: [0, 0, 0], normal: [0, 0, 1]}}]")
     found = [wall_force(floor, [0.0, 0.0, z], 1000.0)[0][2] for z in (-0.05, -0.06, -0.03, -0.04, 0.2, -0.01)]
