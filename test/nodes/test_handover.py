@@ -153,8 +153,11 @@ def test_deactivation(robot, started):
     ("silent", "it did not answer for 1.0 s"), ("refuse", "it refused: Could not switch controllers since prepare"),
     (None, "nobody offers /controller_manager/switch_controller for 1.0 s")])
 def test_a_manager_that_does_not_switch_is_not_waited_for_for_ever(robot, started, mode, words):
-    """Full torque while it is waited for, then the ramp as ever."""
-    node, _ = started(mode, handover__timeout=3.0 if mode == "refuse" else 1.0)
+    """Full torque while it is waited for, then the ramp as ever. (Without `hold_position`: if the node stands still
+    during the ramp, its last output would be what carried the arm before.)
+    """
+    node, _ = started(mode, handover__timeout=3.0 if mode == "refuse" else 1.0,
+                      safe_output__hold_position=0.0)
     efforts = end(robot, node)
     assert words in node.output() and "Ramping out all the same" in node.output()
     share = (efforts - GRAVITY) @ (COMMAND - GRAVITY) / np.sum((COMMAND - GRAVITY) ** 2)
