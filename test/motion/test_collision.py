@@ -173,7 +173,7 @@ def test_as_pinocchio(name):
         pin.computeDistances(peer.pin, peer.data, geometry, data, peer.q(q))
         expected = np.array([result.min_distance for result in data.distanceResults])
         error = np.abs(collisions.distances(q)[pairs] - expected)
-        assert error[expected > 0.0].max() < 1e-9 and error.max() < 2e-6    # depths beside cylinders
+        assert error[expected > 0.0].max() < 1e-9 and error.max() < 2e-6    # its depths beside cylinders
 
 
 @pytest.mark.parametrize("first", ["box", "sphere", "cylinder", "capsule"])

@@ -86,9 +86,16 @@ def _axis(C):
 
 
 @sweep
+def _perpendicular(n):
+    """A unit vector perpendicular to a unit vector."""
+    x = cross(n, (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 1.0, 0.0))
+    return scale(1.0 / length(x), x)
+
+
+@sweep
 def _rim(C, n):
-    """The point of a cylinder's rim that is farthest along n, from the cylinder's centre; the direction of the rim
-    there, and the radius of its curvature as seen along n.
+    """Support point of a cylinder along n, relative to its centre; the rim's unit tangent there, and the second
+    derivative of the width by n along that tangent.
     """
     a = _axis(C)
     s = dot(n, a)
@@ -102,7 +109,7 @@ def _rim(C, n):
 
 @sweep
 def _half_width(C, n):
-    """How far a cylinder reaches along n from its centre."""
+    """Support function of a cylinder about its centre, along n."""
     a = _axis(C)
     return C[SIZE] * length(cross(n, a)) + C[SIZE + 1] * abs(dot(n, a))
 
@@ -119,8 +126,8 @@ def _width(first, second, vertices, n):
 
 @sweep
 def _better(first, second, vertices, m, n, least):
-    """Of the directions m, of any length, and n with its width: the one with the smaller width, and that; m if they
-    are equal, as it is found exactly: a width is less wrong than its direction, by the square.
+    """The normal with the smaller width, and that width: m (of any length) or n (whose width is `least`). m if they are
+    equal to rounding: the width is stationary, so an error of the normal shows in it by its square only.
     """
     size = length(m)
     if not size > 0.0:
@@ -134,14 +141,16 @@ def _better(first, second, vertices, m, n, least):
 
 @sweep
 def _beside(first, second, vertices, n, w, best, least):
-    """`_better` with directions near n in which the width is stationary, perpendicular to w unless that is 0."""
+    """`_better` with the stationary normals near n, perpendicular to w unless that is 0: Newton's method from n, and
+    from cylinder axes near n, where the second derivative is largest.
+    """
     found, least = _stationary(first, second, vertices, n, w, best, least)
     for curved in range(1 if vertices.shape[0] else 2):
         a = _axis(second) if curved else _axis(first)
         if dot(w, w) > 0.0 and length(cross(n, a)) < BESIDE:
             a = scale(1.0 if dot(a, n) > 0.0 else -1.0, a)
             found, least = _stationary(first, second, vertices, a, w, found, least)
-    if vertices.shape[0] == 0 and not dot(w, w) > 0.0:    # nearly one axis: on the scale of their angle
+    if vertices.shape[0] == 0 and not dot(w, w) > 0.0:    # nearly parallel axes: normals between and around both
         a, b = _axis(first), _axis(second)
         a, b = scale(1.0 if dot(a, n) > 0.0 else -1.0, a), scale(1.0 if dot(b, n) > 0.0 else -1.0, b)
         x = sub(b, a)
@@ -181,8 +190,7 @@ def _stationary(first, second, vertices, n, w, best, least):
             n = scale(1.0 / length(n), n)
             continue
         before, height = n, h
-        x = cross(n, w) if one else cross(n, (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 1.0, 0.0))
-        x = scale(1.0 / length(x), x)
+        x = cross(n, w) if one else _perpendicular(n)
         y = NONE if one else cross(n, x)
         A = bend * dot(x, t) * dot(x, t) + bend2 * dot(x, t2) * dot(x, t2) - h
         B = bend * dot(x, t) * dot(y, t) + bend2 * dot(x, t2) * dot(y, t2)
@@ -210,7 +218,7 @@ def _stationary(first, second, vertices, n, w, best, least):
 
 @sweep
 def _on_all_sides(first, second, vertices, ways, n, least):
-    """`_better` with directions on all sides of a cylinder and a core with these ways (N, 3)."""
+    """`_better` with stationary normals from starts all around: for cores with edges and sides along `ways` (N, 3)."""
     U = matrix(second, ROTATION)
     for i in range(ways.shape[0] + 1):
         w = rotate(U, vector(ways[i - 1], 0)) if i else _axis(first)
@@ -219,8 +227,7 @@ def _on_all_sides(first, second, vertices, ways, n, least):
             for j in range(i):
                 v = rotate(U, vector(ways[j - 1], 0)) if j else _axis(first)
                 n, least = _better(first, second, vertices, scale(side, cross(w, v)), n, least)
-        x = cross(w, (1.0, 0.0, 0.0) if abs(w[0]) < 0.7 else (0.0, 1.0, 0.0))
-        x = scale(1.0 / length(x), x)
+        x = _perpendicular(w)
         y = cross(w, x)
         for k in range(CIRCLE.shape[0]):
             m = add(scale(CIRCLE[k, 0], x), scale(CIRCLE[k, 1], y))
@@ -238,7 +245,7 @@ def _on_all_sides(first, second, vertices, ways, n, least):
 
 @sweep
 def _select(vertices, u, height, Q):
-    """Into Q, the vertices that are not more than this height above the one that is least along u; how many."""
+    """Copy into Q the vertices whose coordinate along u exceeds the least one by `height` at most; returns how many."""
     count, lowest = 0, _lowest(vertices, u)
     most = dot(u, vector(vertices[lowest], 0)) + height
     for k in range(vertices.shape[0]):
@@ -250,8 +257,8 @@ def _select(vertices, u, height, Q):
 
 @sweep
 def _within(first, second, vertices, radius, n, least, corners):
-    """`_better` with the directions beside n: of the vertices that are least along some direction of a ring about n,
-    their edges and faces. Of vertices (N, 3), those that may be.
+    """`_better` with the normals of features beside n. Of vertices (N, 3): the support vertices along a ring of normals
+    `radius` (rad) about n, the edges between them and the faces through three.
     """
     a = _axis(first)
     for w in (NONE, a):
@@ -266,8 +273,7 @@ def _within(first, second, vertices, radius, n, least, corners):
     if vertices.shape[0] == 1:
         return n, least
     U, given, count = matrix(second, ROTATION), n, 1
-    x = cross(n, (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 1.0, 0.0))
-    x = scale(radius / length(x), x)
+    x = scale(radius, _perpendicular(n))
     y = cross(n, x)
     corners[0] = _lowest(vertices, rotate_back(U, n))
     for r in range(RING.shape[0]):
@@ -297,8 +303,8 @@ def _within(first, second, vertices, radius, n, least, corners):
 
 @sweep
 def _farthest(C, n, flat):
-    """What of a cylinder is farthest along n, to `flat` (m): ends of a line, or equal; and the radius of a disc about
-    them.
+    """Support feature of a cylinder along n, within `flat` (m): the two ends of a line on its side; or a point of the
+    rim, twice; or the centre of an end, twice, with the radius of that disc (else 0).
     """
     a, centre = _axis(C), vector(C, POSITION)
     p = _rim(C, n)[0]
@@ -314,7 +320,7 @@ def _farthest(C, n, flat):
 
 @sweep
 def _nearest_of_lines(a, b, c, d):
-    """The points of the lines from a to b and from c to d that are nearest to each other (Ericson 2005, 5.1.9)."""
+    """Nearest points of the segments ab and cd (Ericson 2005, 5.1.9)."""
     u, v, r = sub(b, a), sub(d, c), sub(a, c)
     U, V, f = dot(u, u), dot(v, v), dot(v, r)
     s = t = 0.0
@@ -332,8 +338,8 @@ def _nearest_of_lines(a, b, c, d):
 
 @sweep
 def _nearest(a, b, Q, count, S):
-    """The points of the line from a to b and of the hull of Q (count, 3), in a plane, that are nearest to each other:
-    by GJK, as in `separation`.
+    """Nearest points of the segment ab and of the convex hull of Q (count, 3), all in a plane: by GJK, as in
+    `separation`; in closed form of two segments, which may be nearly parallel.
     """
     if count < 3:
         return _nearest_of_lines(a, b, vector(Q[0], 0), vector(Q[count - 1], 0))
@@ -367,9 +373,9 @@ def _nearest(a, b, Q, count, S):
 
 @sweep
 def _touching(first, second, vertices, n, width, flat, Q, S):
-    """The point of the second core, farthest along −n, that is nearest to one of the first, farthest along n, moved by
-    the width along −n; and by how much they miss each other, 0 if the width is stationary. vertices: those of the
-    second, of which the farthest are equal to `flat` (m), may be in Q, which is workspace.
+    """Nearest point of the second core, if n separates by the width: on its support feature along −n, nearest to the
+    support feature of the first along n, which is moved by −width n; and the distance (m) of the two, 0 if the width is
+    stationary. vertices (of the second) may be the first rows of Q; Q and S are workspace.
     """
     a, b, radius = _farthest(first, n, flat)
     U, o, wide, count = matrix(second, ROTATION), vector(second, POSITION), 0.0, 2

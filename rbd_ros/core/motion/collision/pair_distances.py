@@ -18,7 +18,7 @@ TOLERANCE, DEPTH = 1e-12, 1e-9    # m, of shapes apart, and of depths
 LOOSE = 1e-6    # of depths of cylinders, which coal computes wrongly with less; of all where the first try fails
 ITERATIONS = 255
 TOUCHING = 1e-9    # m
-APART = 1e-8, 1e-5    # m: to the normal, and along it
+APART = 1e-8, 1e-5    # m: of touching pieces, along their middles, along the normal
 FARTHEST = 1e100    # m: what coal answers where it does not converge is beyond
 
 
@@ -98,8 +98,8 @@ class Posed:
         normal[:] = self._result.normal
 
     def _moved_apart(self, pair: int, points: Array, normal: Array) -> None:
-        """Nearest points and normal of pieces moved apart, at last along the normal: where surfaces touch, or a centre
-        of a sphere is on one, coal's normal is a rounding error.
+        """Nearest points and normal where surfaces touch, or a sphere's centre is on one, so that coal's normal is a
+        rounding error: the pieces are moved apart, first along their middles for the normal, then along that.
         """
         i, j, first, second = self._all.pairs[pair]
         R, p = self._poses[j, :3, :3], self._poses[j, :3, 3]
