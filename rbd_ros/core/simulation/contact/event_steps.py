@@ -30,7 +30,8 @@ TURNS, BISECT = 60, 20            # trials of an event search, and those before 
 EVENTS = 150                      # largest number of events in one step
 SLIP, FACE, JOINT = 1e-11, 1e-12, 1e-11    # tolerances of events, m and m/s, besides GAP
 STIFF = 1.0       # product of step and turning rate of the slip direction above which sliding is treated as slow
-TURN = 0.3        # largest share of friction across the direction of slow sliding
+SLIDING = 1e-8    # m/s: slip above which a closed contact slides; of corners that stop at once, later ones are slower
+TURN = 0.6        # largest share of friction across the way of slow sliding
 SMALL = 1e-9      # relative acceleration below which a contact sticks
 DRIFT = 1e-14     # m/s: rates of closed contacts that are left,
 SETTLING = 3      # or as many repetitions
@@ -85,7 +86,8 @@ def evaluate(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode,
 def held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, work, a, taken, rests, size):
     """`evaluate` from the accelerations without forces of the mode, which has `size` of them.
 
-    Friction of slow sliding: along the direction, as in the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
+    Friction of slow sliding is turned by the implicit force across its way, `−µ λ_n (v_p + s a_p)/|v|`, which is
+    found first; then all forces are, with friction along these directions.
     """
     kinematics, mass_work, M, inverse, R, margin, zero = work[1:8]
     wanted, spare = work[9], work[10]
@@ -117,7 +119,7 @@ def held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, wo
         if mode[i, SLIDES] != 0.0:
             x, y = way_of(R, i, mode, pull, turns)
             along, across = rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v)
-            if mode[i, SLOW] == 0.0 and x * along + y * across > 0.5 * STILL:
+            if mode[i, SLOW] == 0.0 and x * along + y * across > 0.5 * SLIDING:
                 speed = np.hypot(along, across)
                 x, y = along / speed, across / speed
             drag[i, 0], drag[i, 1], symmetric = -friction[i] * x, -friction[i] * y, False
@@ -131,6 +133,7 @@ def held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, wo
             alone((C, at, cols, count), r, j)
             roles[ROLE, r], roles[LEVEL, r] = BOX, dry_friction(joints, j, 0.0)
             r += 1
+    slow = r
     for i in range(n):
         if mode[i, SHUT] != 0.0 and mode[i, SLOW] != 0.0:
             x, y = way_of(R, i, mode, pull, turns)
@@ -147,6 +150,22 @@ def held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, wo
         c[r] += rate_of(rows, r, a)
     if not solve_rows(rows, C, symmetric, (M, inverse), c, soft, roles, 0.0, lam, change):
         return False
+    if slow < size:
+        k, r = 0, slow
+        for i in range(n):
+            if mode[i, SHUT] != 0.0 and mode[i, SLOW] != 0.0:
+                rub = friction[i] * max(lam[k], 1e-300)
+                sin = min(max(lam[r] / rub, -TURN), TURN)
+                cos, x, y = np.sqrt(1.0 - sin * sin), drag[i, 0], drag[i, 1]
+                drag[i, 0], drag[i, 1] = cos * x + sin * y, cos * y - sin * x
+                for b in range(count[i]):
+                    C[k, b] = R[3 * i, b] + drag[i, 0] * R[3 * i + 1, b] + drag[i, 1] * R[3 * i + 2, b]
+                roles[LEVEL, r] = lam[r] = 0.0
+                r += 1
+            if mode[i, SHUT] != 0.0:
+                k += 3 if taken[i, STICKS] != 0.0 else 1
+        if not solve_rows(rows, C, False, (M, inverse), c, soft, roles, 0.0, lam, change):
+            return False
     largest = 1.0
     for j in range(nv):
         a[j] += change[j]
@@ -170,12 +189,6 @@ def held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, wo
     for j in range(nv):
         if rests[j]:
             rests[j] = abs(a[j]) < small
-            r += 1
-    for i in range(n):
-        if mode[i, SHUT] != 0.0 and mode[i, SLOW] != 0.0:
-            x, y = way_of(R, i, mode, pull, turns)
-            taken[i, FORCE + 1] -= y * lam[r]
-            taken[i, FORCE + 2] += x * lam[r]
             r += 1
     return True
 
@@ -237,7 +250,7 @@ def choose_contact_mode(contacts, friction, v, joints, work, mode, pull, joint_m
         closed = -STALE < gap < CLOSED and margin[i] > 0.0 and rates <= LEAVING
         x, y = rate(R, 3 * i + 1, cols, count, v), rate(R, 3 * i + 2, cols, count, v)
         speed = np.hypot(x, y)
-        slides = closed and speed > STILL and friction[i] > 0.0
+        slides = closed and speed > SLIDING and friction[i] > 0.0
         for k in range(MODE):
             mode[i, k] = 0.0
         mode[i, SHUT], mode[i, ARMED] = 1.0 if closed else 0.0, 1.0 if gap > -STALE and not closed else 0.0

@@ -23,8 +23,8 @@ from ..integrators import runge_kutta_4
 from .cones import Unsolved, cone_forces
 from .contact_steps import GAP, STALE, STILL, TOUCH
 from .event_steps import (
-    BISECT, CLOSED, EVENTS, FACE, FARTHEST, FORCE, HOLDS, JOINT, LEAVING, SLIP, SMALL, STICKS, STIFF, TAKEN, TURN,
-    TURNS, event_steps,
+    BISECT, CLOSED, EVENTS, FACE, FARTHEST, FORCE, HOLDS, JOINT, LEAVING, SLIDING, SLIP, SMALL, STICKS, STIFF, TAKEN,
+    TURN, TURNS, event_steps,
 )
 from .impacts import REST, contact_rows, impact, inverse_inertia
 from .touching import Gaps, Touching
@@ -169,7 +169,7 @@ class Events:
         closed = self._closed(here) & (here.J[:, 0] @ v <= LEAVING)
         slip = here.J[:, 1:] @ v
         speed = np.hypot(*slip.T)
-        sliding = closed & (speed > STILL) & (self.touching.friction > 0.0)
+        sliding = closed & (speed > SLIDING) & (self.touching.friction > 0.0)
         way = np.where(sliding[:, None], slip / np.maximum(speed, 1e-300)[:, None], 0.0)
         moves = np.abs(v) > STILL
         return Mode(closed, sliding, way, np.einsum("ijk,ij->ik", here.J[:, 1:], way),
@@ -191,7 +191,8 @@ class Events:
     def _acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, mode: Mode, s: float) -> Array:
         """Accelerations (nv,) within a motion of s (s); forces and modes are stored in `taken`.
 
-        Friction of slow sliding: along the direction, as in the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
+        Friction of slow sliding is turned by the implicit force across its way, `−µ λ_n (v_p + s a_p)/|v|`, which is
+        found first; then all forces are, with friction along these directions.
         """
         model, touching, constrained = self.model, self.touching, self._constrained
         tau = tau - mode.sign * self._level(v)
@@ -218,24 +219,32 @@ class Events:
                             np.einsum("ijk,ij->ik", J[:, 1:], across)[slow]])
         bias = np.concatenate([here.bias[at].ravel(), np.zeros(len(held)), (
             across * (here.bias[at, 1:] + slip / s)).sum(axis=1)[slow]])
-        C = R.copy()
         if slides.any():
             speed = np.hypot(*slip.T)[:, None]
-            ahead = ((slip * old).sum(axis=1) > 0.5 * STILL)[:, None] & ~mode.slow[at, None]
+            ahead = ((slip * old).sum(axis=1) > 0.5 * SLIDING)[:, None] & ~mode.slow[at, None]
             drag = np.where(slides[:, None], -mu[:, None] * np.where(ahead, slip / np.maximum(speed, 1e-300), old), 0.0)
-            C[0:3 * len(at):3] += np.einsum("ijk,ij->ik", J[:, 1:], drag)
-        A, C = R[own], C[own]
-        W = self._inverse(q)
-        G = A @ W @ C.T
+        W, c = self._inverse(q), R[own] @ a + bias[own]
         soft = np.arange(len(own) - len(slow), len(own))
-        G[soft, soft] += np.hypot(*slip[slow].T) / (s * mu[slow] * np.maximum(mode.load[at][slow], 1e-300))
-        lam = cone_forces(G, A @ a + bias[own], rows)
+
+        def along(drag: Array) -> tuple[Array, Array]:
+            C = R.copy()
+            C[0:3 * len(at):3] += np.einsum("ijk,ij->ik", J[:, 1:], drag)
+            G = R[own] @ W @ C[own].T
+            G[soft, soft] += np.hypot(*slip[slow].T) / (s * mu[slow] * np.maximum(mode.load[at][slow], 1e-300))
+            return C[own], G
+
+        C, G = along(drag)
+        lam = cone_forces(G, c, rows)
+        if slow.size:
+            sin = np.clip(lam[soft] / (mu[slow] * np.maximum(lam[rows.normal[slow]], 1e-300)), -TURN, TURN)[:, None]
+            drag[slow] = np.sqrt(1.0 - sin**2) * drag[slow] + sin * drag[slow, ::-1] * [1.0, -1.0]
+            C, G = along(drag)
+            lam = cone_forces(G, c, rows._replace(limit=np.append(self._most[held], np.zeros(len(slow)))))
         full = np.zeros(len(bias))
         full[own] = lam
         load = C.T @ lam
         parts = full[:3 * len(at)].reshape(-1, 3)
         parts[:, 1:] += drag * parts[:, :1]
-        parts[slow, 1:] += across[slow] * lam[soft, None]
         force[at] = parts
         holds, held_now = mode.closed.copy(), mode.held.copy()
         holds[at] = parts[:, 0] > 0.0
