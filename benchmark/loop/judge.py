@@ -88,7 +88,22 @@ class Judge:
         rig, reference = self._rig, self._reference
         if reference is None:
             return np.zeros(2)
-        return np.array([np.abs(reference.v).max(), rbd.kinetic_energy(rig.plant.model, reference.q, reference.v)])
+        planned = np.array([np.abs(reference.v).max(), rbd.kinetic_energy(rig.plant.model, reference.q, reference.v)])
+        gains = rig.controller.safety.laws.newest.hold_gains(rig.plant.q)
+        if rig.elsewhere is not None and gains is not None:
+            e = reference.q - rig.plant.q
+            spring = gains.kp * e if gains.mass is None else gains.mass @ (gains.kp * e)
+            planned += self._released(spring, 0.5 * e @ spring)
+        return planned
+
+    def _released(self, effort: Array, energy: float) -> Array:
+        """Speed and kinetic energy that springs with this effort (nv,) and energy (J) give an arm that another
+        controller has held, critically damped.
+        """
+        M = rbd.mass_matrix(self._rig.plant.model, self._rig.plant.q)
+        along = np.linalg.solve(M, effort)
+        size, most = np.sqrt(along @ M @ along), np.sqrt(2.0 * energy) / np.e
+        return np.array([np.abs(along).max() * most / max(size, 1e-9), 0.5 * most**2])
 
     @property
     def _follows(self) -> bool:

@@ -52,11 +52,10 @@ class LinkJudge(Judge):
         A = J @ np.linalg.solve(M, J.T)
         v = np.linalg.solve(M, J.T @ np.linalg.solve(A + 1e-2 * np.eye(6), aim.target[12:18]))
         planned = np.array([np.abs(v).max(), 0.5 * v @ M @ v])
-        if rig.elsewhere is not None:    # bends the springs: what they give an arm that is released, critically damped
+        if rig.elsewhere is not None:
             law = rig.controller.safety.laws.newest.law
-            along = np.linalg.solve(M, law.effort(q, 0.0 * q, np.append(aim.target[:12], np.zeros(12)), q))
-            size, most = np.sqrt(along @ M @ along), np.sqrt(2.0 * law.seen.energy) / np.e
-            planned += [np.abs(along).max() * most / max(size, 1e-9), 0.5 * most**2]
+            effort = law.effort(q, 0.0 * q, np.append(aim.target[:12], np.zeros(12)), q)
+            planned += self._released(effort, law.seen.energy)
         return planned
 
     def _sag(self) -> float:
