@@ -20,6 +20,7 @@ BRAKING = 0.35     # s: of that way, at the speed at which it was stopped
 REST = 3.0         # s until a stopped arm is slower than STILL
 STILL = 0.15       # rad/s
 AT_REST = 0.01     # rad/s
+WINDOW = 0.06      # s with states before they get lost, from which an arm is carried as before
 ENDED = 0.07       # rad/s of an arm whose node ends
 MEMORY = 1.5       # s: so long an event counts for what follows
 TOLD = 0.1         # s within which a line says that a motion was dropped, or that the effort is a safe one, unless
@@ -48,6 +49,7 @@ class Judge:
         self._stopped_at = -1.0    # s: since when it is meant to rest, −1: it is not
         self._anchor: Array | None = None
         self._before: tuple[Any, bool, str] = None, False, ""    # controller, whether it followed anything, its mode
+        self._blind = -np.inf      # s: when states were last lost
         self._carried = False      # whether the last event is that states of an arm at rest get lost
         self._restarts = 0    # of states, that another robot might have
         self._fast = -np.inf  # s: when a joint was last faster than its limit, and its states not plausible
@@ -58,8 +60,11 @@ class Judge:
         rig = self._rig
         self._events.append((max(until, rig.now) + MEMORY, name))
         self._external = max(self._external, until)
+        if rig.elsewhere is not None:    # when it lets go while states are lost, nobody knows
+            self._external = max(self._external, rig.blind_until)
         self._base = np.maximum(self._base, self._has)
-        self._carried = name == "blind" and self._stopped_at >= 0.0 and rig.elsewhere is None and self._has[0] < AT_REST
+        self._carried = (name == "blind" and self._stopped_at >= 0.0 and rig.elsewhere is None
+                         and self._has[0] < AT_REST and rig.now > self._blind + WINDOW)
         if name in ("stop", "emergency_stop", "restart"):
             if self._stopped_at < 0.0:
                 self._stopped_at, self._anchor, self._holds = max(rig.now, self._external), None, 1
@@ -140,6 +145,7 @@ class Judge:
     def look(self) -> None:
         rig, has = self._rig, self._has
         now, speed = rig.now, float(has[0])
+        self._blind = now if now <= rig.blind_until else self._blind
         self._events = [each for each in self._events if each[0] > now]
         if now < self._external:
             self._base = np.maximum(self._base, has)

@@ -141,9 +141,9 @@ def test_a_stop_on_the_way_out_brakes_until_the_robot_stands_still():
     effort = made.on_state(0.11, 1000 * SECOND + 110 * MS, NAMES, Q, v).effort
     np.testing.assert_allclose(effort, G - 5.0 * rbd.mass_matrix(MODEL, Q) @ v, rtol=0, atol=1e-12)
     assert not made.finished
-    for k in range(3):
+    for k in range(11):
         assert not made.finished
-        made.on_state(0.12 + 0.1 * k, 1000 * SECOND + (120 + 100 * k) * MS, NAMES, Q, [0.0, 0.0])
+        made.on_state(0.12 + 0.02 * k, 1000 * SECOND + (120 + 20 * k) * MS, NAMES, Q, [0.0, 0.0])
     assert made.finished
 
 
@@ -163,3 +163,22 @@ def test_a_node_that_ends_while_joint_states_pause_waits_for_them_as_long_as_com
         assert not made.finished
     made.watchdog(2.0 * patience)
     assert made.finished    # they have ceased
+
+
+@pytest.mark.parametrize(("seen", "back", "end"), [(0.1, False, 0.56), (0.3, False, 0.21), (0.1, True, 0.61)])
+def test_a_node_that_ends_does_not_take_missing_states_for_rest(seen, back, end):
+    """Of an arm that moved, and was seen to stand still for `seen` s when its states ceased, or came back 0.3 s later;
+    0.2 s are rest.
+    """
+    made, ends = make(ramp_in=0.0, ramp_out=0.0), []
+    assert made.safety.patience == pytest.approx(0.55)
+    for t in np.arange(0.0, 2.0, 0.01):
+        if t <= 0.01 + seen or (back and t > 0.4):
+            made.on_state(t, 1000 * SECOND + round(t * 1e9), NAMES, Q, [0.1 if t < 0.015 else 0.0, 0.0])
+        else:
+            made.watchdog(t)
+        if t == 0.0:
+            made.deactivate()
+        if made.finished:
+            ends.append(t)
+    assert ends[0] == pytest.approx(end, abs=0.011)

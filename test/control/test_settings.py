@@ -227,8 +227,9 @@ def test_ramps():
     close(answer(made, 2.5, 5 * MS), (gravity + command) / 2)
     close(answer(made, 3.0, 6 * MS), gravity)
     assert made.safety.finished and not made.finished    # it moves
-    made.on_state(3.1, 7 * MS, NAMES, Q, 0.0 * V)
-    made.on_state(3.31, 8 * MS, NAMES, Q, 0.0 * V)
+    for k in range(10):    # at rest, without a gap
+        assert not made.finished
+        made.on_state(3.02 + 0.02 * k, (7 + k) * MS, NAMES, Q, 0.0 * V)
     assert made.finished
 
 

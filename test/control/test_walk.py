@@ -108,10 +108,6 @@ def no_clip(patch):
     patch.setattr(Limiter, "clipped", lambda self, effort: (effort, True))
 
 
-def no_rate(patch):
-    patch.setattr(Limiter, "follow", lambda self, effort, last, elapsed: (effort, True))
-
-
 def fast_fades(patch):
     advance = Fade.advance
     patch.setattr(Fade, "advance", lambda self, elapsed, duration: advance(self, 4.0 * elapsed, duration))
@@ -172,7 +168,7 @@ def a_watchdog_that_sleeps(patch):
     patch.setattr(SafetyFilter, "watchdog", lambda self, now: None)
 
 
-FAULTS = [no_clip, no_rate, fast_fades, slow_fades, no_ramp_in, no_ramp_out, a_remembered_command, a_drift,
+FAULTS = [no_clip, fast_fades, slow_fades, no_ramp_in, no_ramp_out, a_remembered_command, a_drift,
           a_mix_that_overshoots, steps_where_streams_begin, wrenches_that_stay, a_stop_that_is_not_heard,
           a_watchdog_that_sleeps]
 

@@ -104,7 +104,7 @@ class Controller(ABC, Generic[L]):
         self._noticed, self._last_notice = 0, ""
         self._lost_at = math.inf    # time at which the states ceased, s
         self._settled_ns, self._settling = 0, SETTLING    # time of the last state; how many may be outliers
-        self._moved_at = -math.inf
+        self._moved_at = self._seen_at = -math.inf    # when the robot moved last, and was looked at by `rests`
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
         self._defect: NoCommand | None = None    # of the cycle before, after its answer
@@ -425,20 +425,21 @@ class Controller(ABC, Generic[L]):
         safety = self.safety
         if safety.modes.share > 0.0 and self._kept is None and self.settings.hold_position > 0.0:
             self._moved_at = self.state.received    # the position hold begins with the end of the ramp
-        return (safety.finished or (safety.mode == "stopped" and safety.settled)) and self.rests()
+        return self.rests() and (safety.finished or (safety.mode == "stopped" and safety.settled))
 
     def halt(self, now: float) -> None:
         """Stop the motion smoothly; `rests` tells when the robot stands still."""
         self._moved_at = self.state.received
 
     def rests(self) -> bool:
-        """Whether the robot has stood still for `FOR` s, or joint states of a moving robot have ceased for as long as
-        commands outlive them (`SafetyFilter.patience`); call it often.
+        """Whether the robot was seen to stand still for `FOR` s, without a gap of `state_timeout`, or joint states have
+        ceased before that, for as long as commands outlive them (`SafetyFilter.patience`); call it often.
         """
-        moves = np.abs(self.state.v).max() > STILL
-        if moves:
-            self._moved_at = self.state.received
-        return self.safety.time - self._moved_at >= (max(FOR, self.safety.patience) if moves else FOR)
+        received, before, self._seen_at = self.state.received, self._seen_at, self.state.received
+        if np.abs(self.state.v).max() > STILL or received - before > self.settings.safety.state_timeout:
+            self._moved_at = max(self._moved_at, received)
+        return (received - self._moved_at >= FOR
+                or self.safety.time - self._moved_at >= max(FOR, self.safety.patience))
 
     def latest_end(self, begin: float, now: float) -> float:
         """Time (s) of `finish` at the latest, if the robot does not come to rest: of an end that began at `begin`, with
