@@ -15,7 +15,7 @@ from ...compiled.kernel import allocating, sweep
 from ...dynamics.mass_matrix import SIZE as MASS_SIZE
 from ...dynamics.mass_matrix import mass_matrix_recursion
 from ...model.block import node_count
-from ..first_event import END, FINEST, SEARCH, judge, next_trial, open_search
+from ..first_event import END, FINEST, SEARCH, TRIALS, judge, next_trial, open_search
 from ..joint_data import dry_friction, effort_at, finite
 from ..linear_equations import inverse_of_symmetric
 from ..rk4_steps import SIGN, mode_accelerations, rk4_end, rk4_place, tree_size
@@ -33,6 +33,8 @@ STIFF = 1.0       # product of step and turning rate of the slip direction above
 SLIDING = 1e-8    # m/s: slip above which a closed contact slides; of corners that stop at once, later ones are slower
 TURN = 0.6        # largest share of friction across the way of slow sliding
 SMALL = 1e-9      # relative acceleration below which a contact sticks
+JUMP = 0.05       # relative jump of the acceleration at which a contact that lets go is an event,
+JUMPED = 1e30     # with this excess
 DRIFT = 1e-14     # m/s: rates of closed contacts that are left,
 SETTLING = 3      # or as many repetitions
 FARTHEST = 1.0    # rad or m: largest motion of a coordinate by friction in a step; more is an impulse
@@ -301,11 +303,21 @@ def mark_slow(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode
 
 
 @sweep
+def jumps(a):
+    """Whether the accelerations a (4, nv) of the stages are not near a straight line."""
+    off, size = 0.0, 0.0
+    for j in range(a.shape[1]):
+        off, size = max(off, abs(a[3, j] - a[2, j] - a[1, j] + a[0, j])), max(size, abs(a[0, j]), abs(a[3, j]))
+    return off > JUMP * size
+
+
+@sweep
 def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loads, mode, pull, joint_mode, work, q1,
             v1, excess, taken, rests, place):
     """q1, v1: the state after the part `part` of a step of h (s), from x on, in a mode; returns its largest excess, in
-    units of the tolerances, positive where an event has passed, or NaN without a solution. excess (4 n or nv): of
-    closing, coming to rest and leaving a face of each contact, and of the joints; place (nq,): of the last evaluation.
+    units of the tolerances, positive where an event has passed, JUMPED where a contact has let go with a jump, or NaN
+    without a solution. excess (4 n or nv): of closing, coming to rest and leaving a face of each contact, and of the
+    joints; place (nq,): of the last evaluation.
     """
     kinematics, R, margin, zero, wanted = work[1], work[5], work[6], work[7], work[9]
     nv, n = v.shape[0], friction.shape[0]
@@ -321,12 +333,18 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loa
         if not evaluate(B, contacts, friction, turns, place, u[k], effort, joints, loads, part * h, mode, pull,
                         joint_mode, work, a[k], taken, rests):
             return np.nan
+        if k == 0:
+            for i in range(n):
+                excess[i] = taken[i, HOLDS] if mode[i, SHUT] != 0.0 else 0.0
+    largest = -1.0 / GAP
+    for i in range(n):
+        if excess[i] > taken[i, HOLDS] and jumps(a):
+            largest = JUMPED
     rk4_end(B, q, part * h, u, a, dv, q2, q1, v1)
     for i in range(n):
         wanted[i] = mode[i, SHUT] != 0.0
     if not finite(q1, v1) or touching_rows(B, contacts, q1, v1, zero, 0, kinematics, R, margin, wanted, STALE) >= 0:
         return np.nan
-    largest = -1.0 / GAP
     for i in range(n):
         excess[i], excess[n + i], excess[2 * n + i] = -1.0 / GAP, -1.0 / SLIP, -1.0 / FACE
         if mode[i, ARMED] != 0.0 and margin[i] > 0.0:
@@ -433,6 +451,7 @@ def step_in_modes(B, contacts, friction, turns, q, v, h, efforts, joints, loads,
             return -1
         if largest > 0.0:
             open_search(search, part, largest)
+            search[TRIALS] = BISECT if largest == JUMPED else 0
             while True:
                 length = next_trial(search, TURNS, BISECT, 1.0)
                 if length == 0.0:

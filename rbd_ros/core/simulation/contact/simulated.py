@@ -106,7 +106,12 @@ class SimulatedContacts:
         for i, name in enumerate(touching.names):
             point, axes, gap = touching.place(i, q)
             if self._by_events and events is not None:
-                force = np.zeros(3) if events.taken is None else self._turned(i, self._at, events.taken.force)
+                force = np.zeros(3)
+                if events.taken is not None and events.taken.force[i].any():
+                    push, place = events.taken.force[i, 0], touching.place(i, self._at)[1]
+                    rub = place[:, :2] @ events.taken.force[i, 1:]
+                    # of the last evaluation, a little beside the end of the step
+                    force = push * axes[:, 2] + rub - rub @ axes[:, 2] * axes[:, 2]
                 impulse = sum((self._turned(i, position, p) for position, p in events.impulses), np.zeros(3))
             else:
                 force, impulse = (self._turned(i, self._at, x) for x in (self._stepping.force, self._stepping.impulse))
