@@ -33,7 +33,7 @@ STIFF = 1.0       # product of step and turning rate of the slip direction above
 SLIDING = 1e-8    # m/s: slip above which a closed contact slides; of corners that stop at once, later ones are slower
 TURN = 0.6        # largest share of friction across the way of slow sliding
 SMALL = 1e-9      # relative acceleration below which a contact sticks
-JUMP = 0.05       # relative jump of the acceleration at which a contact that lets go is an event,
+JUMP = 0.05       # relative jump of the acceleration at which a sticking contact that lets go is an event,
 JUMPED = 1e30     # with this excess
 DRIFT = 1e-14     # m/s: rates of closed contacts that are left,
 SETTLING = 3      # or as many repetitions
@@ -335,7 +335,7 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loa
             return np.nan
         if k == 0:
             for i in range(n):
-                excess[i] = taken[i, HOLDS] if mode[i, SHUT] != 0.0 else 0.0
+                excess[i] = taken[i, HOLDS] if mode[i, SHUT] != 0.0 and mode[i, SLIDES] == 0.0 else 0.0
     largest = -1.0 / GAP
     for i in range(n):
         if excess[i] > taken[i, HOLDS] and jumps(a):
