@@ -20,7 +20,7 @@ BRAKING = 0.35     # s: of that way, at the speed at which it was stopped
 REST = 3.0         # s until a stopped arm is slower than STILL
 STILL = 0.15       # rad/s
 AT_REST = 0.01     # rad/s
-WINDOW = 0.06      # s with states before they get lost, from which an arm is carried as before
+WINDOW = 0.06      # s: shortest time with states, before they get lost, after which an arm is carried as before
 ENDED = 0.07       # rad/s of an arm whose node ends
 MEMORY = 1.5       # s: so long an event counts for what follows
 TOLD = 0.1         # s within which a line says that a motion was dropped, or that the effort is a safe one, unless
@@ -60,7 +60,7 @@ class Judge:
         rig = self._rig
         self._events.append((max(until, rig.now) + MEMORY, name))
         self._external = max(self._external, until)
-        if rig.elsewhere is not None:    # when it lets go while states are lost, nobody knows
+        if rig.elsewhere is not None:    # the node cannot see a release while states are lost
             self._external = max(self._external, rig.blind_until)
         self._base = np.maximum(self._base, self._has)
         self._carried = (name == "blind" and self._stopped_at >= 0.0 and rig.elsewhere is None

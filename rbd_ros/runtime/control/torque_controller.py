@@ -104,7 +104,7 @@ class Controller(ABC, Generic[L]):
         self._noticed, self._last_notice = 0, ""
         self._lost_at = math.inf    # time at which the states ceased, s
         self._settled_ns, self._settling = 0, SETTLING    # time of the last state; how many may be outliers
-        self._moved_at = self._seen_at = -math.inf    # when the robot moved last, and was looked at by `rests`
+        self._moved_at = self._seen_at = -math.inf    # s: of the last state in motion, and in `rests`
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
         self._defect: NoCommand | None = None    # of the cycle before, after its answer
@@ -437,7 +437,7 @@ class Controller(ABC, Generic[L]):
         """
         received, before, self._seen_at = self.state.received, self._seen_at, self.state.received
         if np.abs(self.state.v).max() > STILL or received - before > self.settings.safety.state_timeout:
-            self._moved_at = max(self._moved_at, received)
+            self._moved_at = received
         return (received - self._moved_at >= FOR
                 or self.safety.time - self._moved_at >= max(FOR, self.safety.patience))
 

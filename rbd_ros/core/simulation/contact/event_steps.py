@@ -304,7 +304,7 @@ def mark_slow(B, contacts, friction, turns, q, v, effort, joints, loads, s, mode
 
 @sweep
 def jumps(a):
-    """Whether the accelerations a (4, nv) of the stages are not near a straight line."""
+    """Whether the accelerations a (4, nv) of the stages of a step jump: do not change linearly in time, nearly."""
     off, size = 0.0, 0.0
     for j in range(a.shape[1]):
         off, size = max(off, abs(a[3, j] - a[2, j] - a[1, j] + a[0, j])), max(size, abs(a[0, j]), abs(a[3, j]))
@@ -334,7 +334,7 @@ def attempt(B, contacts, friction, turns, q, v, x, part, h, efforts, joints, loa
                         joint_mode, work, a[k], taken, rests):
             return np.nan
         if k == 0:
-            for i in range(n):
+            for i in range(n):    # in `excess` until the end: whether a contact sticks, and presses at first
                 excess[i] = taken[i, HOLDS] if mode[i, SHUT] != 0.0 and mode[i, SLIDES] == 0.0 else 0.0
     largest = -1.0 / GAP
     for i in range(n):
@@ -451,7 +451,8 @@ def step_in_modes(B, contacts, friction, turns, q, v, h, efforts, joints, loads,
             return -1
         if largest > 0.0:
             open_search(search, part, largest)
-            search[TRIALS] = BISECT if largest == JUMPED else 0
+            if largest == JUMPED:    # no slope to follow
+                search[TRIALS] = BISECT
             while True:
                 length = next_trial(search, TURNS, BISECT, 1.0)
                 if length == 0.0:

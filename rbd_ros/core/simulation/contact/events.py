@@ -1,11 +1,11 @@
 """Contact modes of explicit integration: open, sliding or sticking, between events.
 
 Accelerations follow at each evaluation from forces by Coulomb's law, of closed contacts and of sticking ones that may
-start to slide. Opening and breakaway are continuous, because sticking and sliding have one coefficient of friction, but
-where much friction (µ > 1) leaves a sticking contact no sliding: it lets go with a jump, an event of compiled steps.
-Events are discontinuous: a contact closes, comes to rest, or passes the edge of its face. The step ends at an event
-(located to rounding), impacts act, modes are updated, and the remaining step follows, which keeps the integrator's
-order. Dry friction of joints and stops are additional rows.
+start to slide. Opening and breakaway are continuous, because sticking and sliding have one coefficient of friction.
+Where much friction leaves no solution with sliding, a sticking contact opens with a jump of its force: an event, of
+compiled steps only. Events are discontinuous: a contact closes, comes to rest, or passes the edge of its face. The step
+ends at an event (located to rounding), impacts act, modes are updated, and the remaining step follows, which keeps the
+integrator's order. Dry friction of joints and stops are additional rows.
 """
 from __future__ import annotations
 

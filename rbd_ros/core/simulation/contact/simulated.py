@@ -106,18 +106,21 @@ class SimulatedContacts:
         for i, name in enumerate(touching.names):
             point, axes, gap = touching.place(i, q)
             if self._by_events and events is not None:
-                force = np.zeros(3)
-                if events.taken is not None and events.taken.force[i].any():
-                    push, place = events.taken.force[i, 0], touching.place(i, self._at)[1]
-                    rub = place[:, :2] @ events.taken.force[i, 1:]
-                    # of the last evaluation, a little beside the end of the step
-                    force = push * axes[:, 2] + rub - rub @ axes[:, 2] * axes[:, 2]
+                force = np.zeros(3) if events.taken is None else self._at_the_end(i, events.taken.force[i], axes[:, 2])
                 impulse = sum((self._turned(i, position, p) for position, p in events.impulses), np.zeros(3))
             else:
                 force, impulse = (self._turned(i, self._at, x) for x in (self._stepping.force, self._stepping.impulse))
             state = "open" if not self._closed[i] else "sticking" if rests[i] else "sliding"
             result.append(ContactState(name, state, point, axes[:, 2].copy(), force, impulse, gap))
         return tuple(result)
+
+    def _at_the_end(self, i: int, force: Array, normal: Array) -> Array:
+        """The force (3,) of contact i in the last evaluation, in world axes, with its components along the normal and
+        in the tangent plane at the end of the step, which is a little beside that evaluation.
+        """
+        friction = self._touching.place(i, self._at)[1][:, :2] @ force[1:] if force.any() else np.zeros(3)
+        turned: Array = force[0] * normal + friction - friction @ normal * normal
+        return turned
 
     def _turned(self, i: int, q: Array, force: Array) -> Array:
         """A force of contact i at q in world axes."""
