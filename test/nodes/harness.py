@@ -31,6 +31,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from rbd_interfaces.msg import JointEffort, JointReference  # noqa: E402
 from rbd_ros.nodes.diagnostics_view import LEVELS  # noqa: E402
 from support.answers import Answer  # noqa: E402
+from support.forks import Fork, new_environment, same_environment  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0    # s: a deadline against hanging for ever, not an expectation
@@ -65,18 +66,21 @@ class NodeProcess:
                  **parameters: Any) -> None:
         if control_loop and name in LOOPS:
             parameters = {"control_loop": control_loop, **parameters}
-        environment = {"OMP_NUM_THREADS": "1",    # as the executables have it
-                       **os.environ, "PYTHONFAULTHANDLER": "1"}    # a fault of compiled code says where it was
-        if python_path is not None:    # before everything else
-            environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [os.getenv("PYTHONPATH")])])
         self._log = folder / f"{name}.log"
         self._log.write_text("")
         options = [item for key, value in parameters.items()
                    for item in ("-p", f"{key.replace('__', '.')}:={_yaml(value)}")]
+        module, arguments = f"rbd_ros.nodes.{name}", ["--ros-args", *arguments, *options]
+        changed = python_path is not None and (python_path / "sitecustomize.py").exists()
+        if same_environment() and not changed:
+            self.process: Fork | subprocess.Popen[bytes] = Fork(module, arguments, self._log, python_path)
+            return
+        environment = new_environment()
+        if python_path is not None:    # before everything else
+            environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [os.getenv("PYTHONPATH")])])
         with self._log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", f"rbd_ros.nodes.{name}", "--ros-args", *arguments, *options], cwd=ROOT,
-                env=environment, stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen([sys.executable, "-m", module, *arguments], cwd=ROOT, env=environment,
+                                            stdout=log, stderr=subprocess.STDOUT)
 
     def output(self) -> str:
         return self._log.read_text()
