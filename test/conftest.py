@@ -1,6 +1,8 @@
 """Fixtures of more than one folder, and the order of the tests."""
 from __future__ import annotations
 
+import functools
+import gc
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
@@ -134,19 +136,49 @@ SAMPLED = {
 }
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Its thousands of objects live until the end: no search for garbage among them, then and later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files that are thorough as a whole are not even imported where these are left out."""
+    if config.getoption("markexpr") != "not thorough" or not collection_path.is_relative_to(HERE):
+        return None
+    return _name(collection_path).startswith(THOROUGH) or None
+
+
+@functools.cache
+def _name(path: Path) -> str:
+    return path.relative_to(HERE).as_posix()
+
+
+@functools.cache
+def _step(test: str) -> int:
+    """Every which case of this test always runs."""
+    return next((step for part, step in SAMPLED.items() if test.startswith(part)), 1)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that wait and files that compute by turns, so that workers side by side leave no processor idle."""
     cases: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
     for item in items:
         name = item.nodeid.removeprefix("test/")
-        step = next((step for part, step in SAMPLED.items() if name.startswith(part)), 1)
-        left_out = step > 1 and next(cases[name.partition("[")[0]]) % step != 0
+        test = name.partition("[")[0]
+        step = _step(test)
+        left_out = step > 1 and next(cases[test]) % step != 0
         if left_out or name.startswith(THOROUGH) or (name.startswith(BOTH_WAYS) and "[executor" in name):
             item.add_marker(pytest.mark.thorough)
     files: tuple[dict[Path, None], dict[Path, None]] = {}, {}    # in the order of their first tests
-    for item in items:
-        files[not item.path.relative_to(HERE).as_posix().startswith(WAITING)][item.path] = None
+    for path in dict.fromkeys(item.path for item in items):
+        files[not _name(path).startswith(WAITING)][path] = None
     turns = itertools.zip_longest(*files)
     order = {path: i for i, path in enumerate(path for turn in turns for path in turn if path)}
     items.sort(key=lambda item: order[item.path])
