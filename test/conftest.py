@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import samples
 from support.launching import launch  # noqa: F401
 
 HERE = Path(__file__).parent
@@ -58,14 +59,17 @@ BOTH_WAYS = ("control/test_closed_loop", "control/test_contact_reaction", "nodes
 # thorough. The steps are primes, so that they go across where cases are combinations of several parameters, not along
 # one.
 SAMPLED = {
+    "actuation/test_feedback_linearization.py::test_a_step_shows": 3,
     "cli/test_demo.py::test_wrong_arguments_are_named": 7,
-    "cli/test_pipes.py::test_a_reader_that_goes_away_is_no_fault": 3,
+    "cli/test_pipes.py::test_a_reader_that_goes_away_is_no_fault": 5,
     "cli/test_sweep.py::test_each_spread_worsens_the_error": 3,
     "cli/test_sweep.py::test_the_first_signal_ends_it_with_a_word": 3,
     "constrained/test_hybrid_dense.py::test_robots_with_random_masks": 5,
+    "contact/test_charts.py::test_forms_by_complex_step": 3,
     "contact/test_coordinates.py::test_bodies_of_any_size_far_apart": 5,
-    "contact/test_coordinates.py::test_no_other_points_are_closer": 3,
-    "contact/test_coordinates.py::test_rates_and_accelerations_by_differences": 3,
+    "contact/test_coordinates.py::test_no_other_points_are_closer": 5,
+    "contact/test_coordinates.py::test_rates_and_accelerations_by_differences": 5,
+    "contact/test_held_and_hit.py::test_a_frictionless_box_that_bounces": 2,
     "control/test_changes_are_soft.py::test_gains_poles_and_laws_of_motors": 3,
     "control/test_closed_loop.py::test_a_short_walk": 3,
     "control/test_closed_loop.py::test_an_emergency_stop_holds_the_arm_in_its_place": 3,
@@ -85,11 +89,13 @@ SAMPLED = {
     "derivatives/test_first.py::test_against_pinocchio": 5,
     "derivatives/test_first.py::test_forward_and_hybrid_dynamics_by_complex_step": 2,
     "derivatives/test_first.py::test_inverse_dynamics_by_complex_step": 2,
+    "derivatives/test_time_derivatives.py::test_every_order_is": 3,
     "dynamics/test_against_pinocchio.py": 5,
     "dynamics/test_coriolis.py::test_product_and_skewness": 5,
     "dynamics/test_overflow.py::test_a_huge_state": 3,
     "identification/test_base_parameters.py::test_rank_in_fifty_digits": 5,
     "identification/test_recording.py::test_mutilated_recordings": 2,
+    "lie/test_campbell_hausdorff.py::test_the_order_and_the_error_term": 3,
     "model/test_joint_kinds.py::test_pose_twist_columns": 5,
     "model/test_misuse.py::test_a_quaternion_that_is_none_is_named": 7,
     "model/test_misuse.py::test_a_wrong_state_is_named": 19,
@@ -126,7 +132,11 @@ SAMPLED = {
     "nodes/test_stop_in_motion.py::test_the_arm_rests_where_it_was_stopped": 13,
     "parameters/test_every_parameter.py::test_it_changes_what_is_observed": 7,
     "parameters/test_refusals.py::test_each_node_refuses_it_while_it_runs": 3,
+    "simulation/test_absurd_states.py::test_an_elastic_simulator": 3,
     "simulation/test_elastic_simulator.py::test_feed_forward_by_flatness": 2,
+    "simulation/test_lanes.py::test_the_same_motions": 3,
+    "simulation/test_many_steps.py::test_steps_with_contacts": 5,
+    "simulation/test_many_steps.py::test_the_same_as_one_by_one": 5,
     "simulation/test_simulate.py::test_as_one_by_one": 3,
     "specialize/test_families.py::test_equals_the_ordinary_kernels": 5,
     "specialize/test_specialized.py::test_equals_the_ordinary_kernels": 7,
@@ -134,6 +144,10 @@ SAMPLED = {
     "test_pytest_plugins.py::test_tests_run_whatever": 3,
     "view/test_scenes.py::test_robots_open_with_their_meshes": 3,
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    samples.every = config.getoption("markexpr") != "not thorough"
 
 
 @pytest.hookimpl(wrapper=True)

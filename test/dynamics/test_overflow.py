@@ -1,6 +1,7 @@
 """States beyond what floating point numbers hold: every public function says so, and none returns a silent NaN."""
 from __future__ import annotations
 
+import functools
 import inspect
 
 import numpy as np
@@ -37,10 +38,14 @@ FUNCTIONS = [name for name in rbd.__all__ if inspect.isfunction(getattr(rbd, nam
 HUGE = (1e100, 1e160, 1e200, 1e308)
 
 
+made = functools.cache(lambda kind: MODELS[kind]())
+
+
 def first(name):
     return next(iter(inspect.signature(getattr(rbd, name)).parameters))
 
 
+@functools.cache
 def needed(name):
     parameters = list(inspect.signature(getattr(rbd, name)).parameters.values())[1:]
     return [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -106,7 +111,7 @@ def test_every_function_is_looked_at():
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("name", FREE)
 def test_a_huge_state_of_a_tree(name, kind):
-    model, function, said = MODELS[kind](), getattr(rbd, name), []
+    model, function, said = made(kind), getattr(rbd, name), []
     given = {p: RECIPES[p](model) for p in needed(name) if p in RECIPES} | states_of(
         model, [p for p in needed(name) if p in ARRAYS])
     assert list(given) and set(given) == set(needed(name))
