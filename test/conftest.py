@@ -142,7 +142,7 @@ SAMPLED = {
     "specialize/test_specialized.py::test_equals_the_ordinary_kernels": 7,
     "specialize/test_specialized.py::test_robots": 13,
     "test_pytest_plugins.py::test_tests_run_whatever": 3,
-    "view/test_scenes.py::test_robots_open_with_their_meshes": 3,
+    "view/test_scenes.py::test_robots_open_with_their_meshes": 5,
 }
 
 

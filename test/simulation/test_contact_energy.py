@@ -19,7 +19,8 @@ each_count = pytest.mark.parametrize(("count", "contacts"), [
 
 
 def problem(rng, contacts):
-    """M and its inverse, velocities, rows (k, 3, nv) and µ of k contacts, up to so many; often more rows than velocities.
+    """M and its inverse, velocities, rows (k, 3, nv) and µ of k contacts, up to so many, often with more rows than
+    velocities.
     """
     k, nv = int(rng.integers(1, contacts + 1)), int(rng.integers(3, 13))
     root = rng.normal(size=(nv, nv))
