@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from support.compiled import compiled
 from support.samples import samples
 
 import rbd_ros as rbd
@@ -55,8 +56,18 @@ def constraints(kind, values):
     return [cone]
 
 
+@compiled
+def depth_of(row, p):
+    return wall_depth(row, 0, (p[0], p[1], p[2]))
+
+
+@compiled
+def acting(walls, p, stiffness, most, twist, rate):
+    return walls_on(walls, (p[0], p[1], p[2]), stiffness, most, twist, rate)
+
+
 def depth(row, p):
-    d, n = wall_depth(row, 0, tuple(p))
+    d, n = depth_of(row, np.asarray(p))
     return d, np.array(n)
 
 
@@ -113,7 +124,7 @@ def test_depth_inside_is_the_distance_to_the_nearest_face_where_that_is_clear(ki
 
 def wall_force(walls, p, stiffness=3000.0, most=60.0):
     twist, rate = np.zeros(6), np.zeros(6)
-    force, energy, K, _ = walls_on(np.ravel(walls), tuple(p), stiffness, most, twist, rate)
+    force, energy, K, _ = acting(np.ravel(walls), np.asarray(p), stiffness, most, twist, rate)
     return np.array(force), energy, np.array(K)
 
 
@@ -151,11 +162,11 @@ def test_a_target_does_not_go_on_behind_a_wall():
     floor[:, RECESS] = 0.0
     for z, expected in ((0.1, [-0.2, -1.0]), (-0.01, [0.0, 0.0])):
         twist, rate = np.array([1.0, 2, 3, 0.4, 0.5, -0.2]), np.array([1.0, 2, 3, 4, 5, -1.0])
-        walls_on(floor.ravel(), (0.0, 0.0, z), 3000.0, 60.0, twist, rate)
+        acting(floor.ravel(), np.array([0.0, 0.0, z]), 3000.0, 60.0, twist, rate)
         np.testing.assert_allclose(twist, [1.0, 2, 3, 0.4, 0.5, expected[0]])
         np.testing.assert_allclose(rate, [1.0, 2, 3, 4, 5, expected[1]])
     twist = np.array([0, 0, 0, 0, 0, 0.3])
-    walls_on(floor.ravel(), (0.0, 0.0, -0.01), 3000.0, 60.0, twist, np.zeros(6))
+    acting(floor.ravel(), np.array([0.0, 0.0, -0.01]), 3000.0, 60.0, twist, np.zeros(6))
     assert twist[5] == 0.3    # out of it
 
 
@@ -173,7 +184,7 @@ def test_of_a_target_only_what_leads_into_the_wall_fades(kind):
         row[RECESS] = 0.0    # it stands where it was, all of it counts
         twist, rate = rng.normal(size=6), rng.normal(size=6)
         was, before = twist.copy(), rate.copy()
-        walls_on(row.copy(), tuple(p), 3000.0, 60.0, twist, rate)
+        acting(row.copy(), p, 3000.0, 60.0, twist, rate)
         np.testing.assert_allclose(twist[3:], was[3:] - max(n @ was[3:], 0.0) * n, atol=1e-12)
         np.testing.assert_allclose(rate[3:], before[3:] - n @ before[3:] * n, atol=1e-12)
         assert (twist[:3] == was[:3]).all() and (rate[:3] == before[:3]).all()
