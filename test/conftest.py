@@ -144,7 +144,7 @@ SAMPLED = {
     "specialize/test_specialized.py::test_robots": 13,
     "test_pytest_plugins.py::test_tests_run_whatever": 3,
     "test_scripts.py::test_setup_names_a_missing_tool_in_one_line": 3,
-    "view/test_scenes.py::test_robots_open_with_their_meshes": 5,
+    "view/test_scenes.py::test_robots_open_with_their_meshes": 3,
 }
 
 

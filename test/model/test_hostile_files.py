@@ -54,7 +54,7 @@ HOSTILE = {    # → words of the message
     "many digits": (f"actuation:\n  elbow: {{type: series_elastic, stiffness: {DIGITS * 20}}}", ["elbow", "stiffness"]),
     "long text": ("actuation:\n  elbow: {type: " + "x" * 100_000 + "}", ["elbow", "type"]),
     "long key": ("actuation:\n  " + "x" * 900 + ": {type: rigid}", ["xxx"]),
-    "deep": ("actuation: " + "[" * 2000 + "]" * 2000, ["nested"]),
+    "deep": ("actuation: " + "[" * 5000 + "]" * 5000, ["nested"]),
     "rather deep": ("actuation: " + "[" * 40 + "]" * 40, ["actuation", "nested"]),
     "number as key": ("actuation:\n  1: {type: rigid}", ["actuation", "1", "quote"]),
     "list as key": ("actuation:\n  ? [a, b]\n  : {type: rigid}", ["actuation", "key"]),
