@@ -1,12 +1,15 @@
 """Fixtures of more than one folder, and the order of the tests."""
 from __future__ import annotations
 
+import functools
+import gc
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import samples
 from support.launching import launch  # noqa: F401
 
 HERE = Path(__file__).parent
@@ -45,6 +48,7 @@ THOROUGH = (
     "nodes/test_watchdog_example.py", "simulation/test_contact_energy.py::test_where_the_lowest_of_ten_boxes",
     "simulation/test_variational.py::test_energy_stays_bounded",
     "test_ahead.py::test_code_from_the_cache_does_not_wait",
+    "test_ahead.py::test_the_others_go_on_where_one_is_killed",
     "test_kernel_cache.py::test_code_that_others_may_have_written_is_not_loaded[a f",
     "test_kernel_cache.py::test_two_checkouts_share_one_cache", "test_site.py",
     "test_style.py::test_finds_nothing_to_complain_about[mypy]",
@@ -56,14 +60,18 @@ BOTH_WAYS = ("control/test_closed_loop", "control/test_contact_reaction", "nodes
 # thorough. The steps are primes, so that they go across where cases are combinations of several parameters, not along
 # one.
 SAMPLED = {
+    "actuation/test_feedback_linearization.py::test_a_step_shows": 3,
     "cli/test_demo.py::test_wrong_arguments_are_named": 7,
-    "cli/test_pipes.py::test_a_reader_that_goes_away_is_no_fault": 3,
+    "cli/test_pipes.py::test_a_full_disk_is_one_line": 2,
+    "cli/test_pipes.py::test_a_reader_that_goes_away_is_no_fault": 5,
     "cli/test_sweep.py::test_each_spread_worsens_the_error": 3,
     "cli/test_sweep.py::test_the_first_signal_ends_it_with_a_word": 3,
     "constrained/test_hybrid_dense.py::test_robots_with_random_masks": 5,
+    "contact/test_charts.py::test_forms_by_complex_step": 3,
     "contact/test_coordinates.py::test_bodies_of_any_size_far_apart": 5,
-    "contact/test_coordinates.py::test_no_other_points_are_closer": 3,
-    "contact/test_coordinates.py::test_rates_and_accelerations_by_differences": 3,
+    "contact/test_coordinates.py::test_no_other_points_are_closer": 5,
+    "contact/test_coordinates.py::test_rates_and_accelerations_by_differences": 5,
+    "contact/test_held_and_hit.py::test_a_frictionless_box_that_bounces": 2,
     "control/test_changes_are_soft.py::test_gains_poles_and_laws_of_motors": 3,
     "control/test_closed_loop.py::test_a_short_walk": 3,
     "control/test_closed_loop.py::test_an_emergency_stop_holds_the_arm_in_its_place": 3,
@@ -88,6 +96,7 @@ SAMPLED = {
     "dynamics/test_overflow.py::test_a_huge_state": 3,
     "identification/test_base_parameters.py::test_rank_in_fifty_digits": 5,
     "identification/test_recording.py::test_mutilated_recordings": 2,
+    "lie/test_campbell_hausdorff.py::test_the_order_and_the_error_term": 3,
     "model/test_joint_kinds.py::test_pose_twist_columns": 5,
     "model/test_misuse.py::test_a_quaternion_that_is_none_is_named": 7,
     "model/test_misuse.py::test_a_wrong_state_is_named": 19,
@@ -123,14 +132,52 @@ SAMPLED = {
     "nodes/test_stop_in_motion.py::test_the_arm_rests_where_it_was_stopped": 13,
     "parameters/test_every_parameter.py::test_it_changes_what_is_observed": 7,
     "parameters/test_refusals.py::test_each_node_refuses_it_while_it_runs": 3,
+    "simulation/test_absurd_states.py::test_an_elastic_simulator": 3,
     "simulation/test_elastic_simulator.py::test_feed_forward_by_flatness": 2,
+    "simulation/test_lanes.py::test_the_same_motions": 3,
+    "simulation/test_many_steps.py::test_steps_with_contacts": 5,
+    "simulation/test_many_steps.py::test_the_same_as_one_by_one": 5,
     "simulation/test_simulate.py::test_as_one_by_one": 3,
     "specialize/test_families.py::test_equals_the_ordinary_kernels": 5,
     "specialize/test_specialized.py::test_equals_the_ordinary_kernels": 7,
     "specialize/test_specialized.py::test_robots": 13,
     "test_pytest_plugins.py::test_tests_run_whatever": 3,
+    "test_scripts.py::test_setup_names_a_missing_tool_in_one_line": 3,
     "view/test_scenes.py::test_robots_open_with_their_meshes": 3,
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    samples.every = config.getoption("markexpr") != "not thorough"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Its thousands of objects live until the end: no search for garbage among them, then and later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files that are thorough as a whole are not even imported where these are left out."""
+    if config.getoption("markexpr") != "not thorough" or not collection_path.is_relative_to(HERE):
+        return None
+    return _name(collection_path).startswith(THOROUGH) or None
+
+
+@functools.cache
+def _name(path: Path) -> str:
+    return path.relative_to(HERE).as_posix()
+
+
+@functools.cache
+def _step(test: str) -> int:
+    """Every which case of this test always runs."""
+    return next((step for part, step in SAMPLED.items() if test.startswith(part)), 1)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -139,13 +186,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     cases: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
     for item in items:
         name = item.nodeid.removeprefix("test/")
-        step = next((step for part, step in SAMPLED.items() if name.startswith(part)), 1)
-        left_out = step > 1 and next(cases[name.partition("[")[0]]) % step != 0
+        test = name.partition("[")[0]
+        step = _step(test)
+        left_out = step > 1 and next(cases[test]) % step != 0
         if left_out or name.startswith(THOROUGH) or (name.startswith(BOTH_WAYS) and "[executor" in name):
             item.add_marker(pytest.mark.thorough)
     files: tuple[dict[Path, None], dict[Path, None]] = {}, {}    # in the order of their first tests
-    for item in items:
-        files[not item.path.relative_to(HERE).as_posix().startswith(WAITING)][item.path] = None
+    for path in dict.fromkeys(item.path for item in items):
+        files[not _name(path).startswith(WAITING)][path] = None
     turns = itertools.zip_longest(*files)
     order = {path: i for i, path in enumerate(path for turn in turns for path in turn if path)}
     items.sort(key=lambda item: order[item.path])

@@ -228,10 +228,13 @@ print(rbd.inverse_dynamics(fast, q, v, a).tolist())
 
 
 @pytest.mark.skipif(not rbd.COMPILED, reason="numba is not used")
-def test_everything_works_without_the_extension(tmp_path):
-    """In a cache of its own: numba compiles the same functions for its own calls."""
+@pytest.mark.parametrize("kept", [True, pytest.param(False, marks=pytest.mark.thorough)],
+                         ids=["perhaps compiled before", "in a cache of its own"])
+def test_everything_works_without_the_extension(tmp_path, kept):
+    """numba compiles the same functions for its own calls."""
+    cache = {} if kept else {"RBD_CACHE_DIR": str(tmp_path)}
     output = subprocess.run([sys.executable, "-W", "ignore", "-c", WITHOUT], cwd=CHECKOUT, check=True, text=True,
-                            stdout=subprocess.PIPE, env=os.environ | {"RBD_CACHE_DIR": str(tmp_path)}).stdout
+                            stdout=subprocess.PIPE, env=os.environ | cache).stdout
     first, second, third, fourth = output.splitlines()
     model = rbd.sample("two_link")
     q, v, a = np.array([[0.3, 0.5], [1.0, 2.0], [-1.0, 0.5]])

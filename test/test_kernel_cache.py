@@ -20,10 +20,10 @@ from rbd_ros.core.specialize import machine
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 ASK = """
-from rbd_ros.core.dynamics import energy
-entry = energy.totals_entry
+from rbd_ros.core.model import state
+entry = state.gather_wrenches    # a short one
 print(entry.cached())
-print(energy.__file__)
+print(state.__file__)
 entry.compile()
 code = entry._code
 hits = code.cache_hits if hasattr(code, "cache_hits") else sum(code.stats.cache_hits.values())

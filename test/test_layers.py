@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.imports import imports
 
 PACKAGE = Path(__file__).parents[1] / "rbd_ros"
 LAYERS = ("errors", "text_table", "compiled", "lie", "model", "imaginary_step", "batch", "dynamics", "derivatives",
@@ -23,7 +24,7 @@ def imported(path, package=PACKAGE):
     """(absolute module name, line) of every import anywhere in a file; each name of a `from … import` too."""
     found = []
     parts = ("rbd_ros", *path.relative_to(package).with_suffix("").parts)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node, _ in imports(path):
         if isinstance(node, ast.Import):
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.imports import imports
 
 CHECKOUT = Path(__file__).parents[1]
 KEYS = {"numpy": "python3-numpy", "scipy": "python3-scipy", "numba": "python3-numba", "yaml": "python3-yaml",
@@ -21,16 +22,13 @@ OPTIONAL = {"control_msgs", "controller_manager_msgs", "lbr_fri_idl", "mujoco", 
 
 def imported(path):
     """(module, whether it is imported at the top level of a file) of every absolute import."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    for node, first in imports(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [node.module]
         else:
-            continue
+            names = [] if node.level else [node.module]
         for name in names:
-            yield name.split(".")[0], node in tree.body
+            yield name.split(".")[0], first
 
 
 FILES = sorted([*(CHECKOUT / "rbd_ros").rglob("*.py"), *(CHECKOUT / "launch").glob("*.py")])

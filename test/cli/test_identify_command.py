@@ -91,7 +91,7 @@ def test_what_is_wrong_is_one_line(recording, tmp_path, capsys):
 def test_excite_writes_a_trajectory_within_the_limits(tmp_path, capsys):
     path = tmp_path / "motion.yaml"
     arm = str(rbd.sample_path("two_link"))
-    assert main(["excite", arm, "-o", str(path), "--duration", "6", "--seconds", "2", "--acceleration", "10",
+    assert main(["excite", arm, "-o", str(path), "--duration", "6", "--seconds", "0.5", "--acceleration", "10",
                  "--velocity", "0.5", "--no-collisions"]) == 0
     said = capsys.readouterr()
     assert "condition number" in said.out and str(path) in said.out and "log det" in said.err + "log det"
@@ -99,7 +99,7 @@ def test_excite_writes_a_trajectory_within_the_limits(tmp_path, capsys):
     v = np.array([point["velocities"] for point in yaml.safe_load(path.read_text())["points"]])
     assert np.abs(v).max() <= 0.5 * model.velocity_limit.max() + 1e-9
     iiwa = str(rbd.sample_path("iiwa"))
-    assert main(["excite", iiwa, "-o", str(path), "--duration", "5", "--seconds", "3", "--floor", "0.3",
+    assert main(["excite", iiwa, "-o", str(path), "--duration", "5", "--seconds", "1", "--floor", "0.3",
                  "--no-collisions"]) == 0
     assert "clearance     at least 0." in capsys.readouterr().out
     q = np.array([point["positions"] for point in yaml.safe_load(path.read_text())["points"]])
@@ -155,7 +155,7 @@ CONTINUOUS = """<robot name="turner"><link name="base"/>
 def test_joints_that_turn_without_end_are_excited_and_what_has_no_limit_is_said(effort, tmp_path, capsys):
     arm, path = tmp_path / "arm.urdf", tmp_path / "motion.yaml"
     arm.write_text(CONTINUOUS.replace("EFFORT", effort))
-    assert main(["excite", str(arm), "-o", str(path), "--duration", "4", "--seconds", "0.5", "--no-collisions"]) == 0
+    assert main(["excite", str(arm), "-o", str(path), "--duration", "4", "--seconds", "0.2", "--no-collisions"]) == 0
     said = capsys.readouterr().out
     points = yaml.safe_load(path.read_text())["points"]
     for name, field, free in (("position", "positions", True), ("acceleration", "accelerations", True),

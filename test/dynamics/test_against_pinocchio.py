@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support.robots import assert_close, load, random_states, urdf_paths
+from support.samples import samples
 
 import rbd_ros as rbd
 
@@ -13,7 +14,7 @@ if not urdf_paths():
 from support import pinocchio_peer  # noqa: E402
 
 BOUND = 1e-9
-STATES = 20
+STATES = samples(20)
 ROBOTS = pinocchio_peer.loadable()
 each_robot = pytest.mark.parametrize("name", ROBOTS)
 each_root = pytest.mark.parametrize("root", ["fixed", "floating"])

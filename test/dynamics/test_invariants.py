@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.robots import assert_close, random_state
+from support.samples import samples
 from support.trees import random_rotation, random_tree
 
 import rbd_ros as rbd
 
 SEEDS = st.integers(0, 2**32 - 1)
-few = settings(max_examples=40, deadline=None, derandomize=True)
+few = settings(max_examples=samples(40), deadline=None, derandomize=True)
 ROOTS = st.sampled_from(["fixed", "floating"])
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from support.compiled import compiled
+from support.samples import samples
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.walls import FADE, RECESS, WALL, wall_depth, walls_on
@@ -54,8 +56,18 @@ def constraints(kind, values):
     return [cone]
 
 
+@compiled
+def depth_of(row, p):
+    return wall_depth(row, 0, (p[0], p[1], p[2]))
+
+
+@compiled
+def acting(walls, p, stiffness, most, twist, rate):
+    return walls_on(walls, (p[0], p[1], p[2]), stiffness, most, twist, rate)
+
+
 def depth(row, p):
-    d, n = wall_depth(row, 0, tuple(p))
+    d, n = depth_of(row, np.asarray(p))
     return d, np.array(n)
 
 
@@ -63,7 +75,7 @@ def depth(row, p):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 10))])
 def test_depth_outside_is_the_distance_to_the_inside(kind, seed):
     rng = np.random.default_rng(seed)
-    for _ in range(12):
+    for _ in range(samples(12)):
         row, values = random_wall(kind, "inside", rng)
         bounds, p = constraints(kind, values), rng.uniform(-1, 1, 3)
         inside = min(each(p) for each in bounds) >= 0.0
@@ -86,7 +98,7 @@ def test_depth_outside_is_the_distance_to_the_inside(kind, seed):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 10))])
 def test_depth_inside_is_the_distance_to_the_nearest_face_where_that_is_clear(kind, seed):
     rng, clear = np.random.default_rng(seed), 0
-    while clear < 20:
+    while clear < samples(20):
         row, values = random_wall(kind, "outside", rng)
         p, bounds = rng.uniform(-0.6, 0.6, 3), constraints(kind, values)
         away = sorted(each(p) for each in bounds)    # distances to the faces, inside
@@ -112,7 +124,7 @@ def test_depth_inside_is_the_distance_to_the_nearest_face_where_that_is_clear(ki
 
 def wall_force(walls, p, stiffness=3000.0, most=60.0):
     twist, rate = np.zeros(6), np.zeros(6)
-    force, energy, K, _ = walls_on(np.ravel(walls), tuple(p), stiffness, most, twist, rate)
+    force, energy, K, _ = acting(np.ravel(walls), np.asarray(p), stiffness, most, twist, rate)
     return np.array(force), energy, np.array(K)
 
 
@@ -120,7 +132,7 @@ def wall_force(walls, p, stiffness=3000.0, most=60.0):
 @pytest.mark.parametrize("kind", KINDS)
 def test_forces_are_gradients_bounded_and_without_steps(kind, keep):
     rng = np.random.default_rng(3)
-    for _ in range(6):
+    for _ in range(samples(6)):
         walls = np.array([random_wall(kind, keep, rng)[0]])
         walls[:, RECESS] = 0.0
         start, way = rng.uniform(-0.5, 0.5, 3), rng.normal(size=3)
@@ -132,7 +144,7 @@ def test_forces_are_gradients_bounded_and_without_steps(kind, keep):
             jumps = np.linalg.norm(np.diff(steps, axis=0), axis=1)
             # k, and curvature most/d < k · most/(k d) where d counts, of rounded edges and ridges
             assert jumps.max() <= 12.0 * 3000.0 * 0.5 / 4000 * 4.0, jumps.max()
-        for _ in range(40):
+        for _ in range(samples(40)):
             p = rng.uniform(-0.6, 0.6, 3)
             slope = [(wall_force(walls, p + H * e)[1] - wall_force(walls, p - H * e)[1]) / (2.0 * H) for e in np.eye(3)]
             np.testing.assert_allclose(wall_force(walls, p)[0], -np.array(slope), atol=2e-2)
@@ -150,11 +162,11 @@ def test_a_target_does_not_go_on_behind_a_wall():
     floor[:, RECESS] = 0.0
     for z, expected in ((0.1, [-0.2, -1.0]), (-0.01, [0.0, 0.0])):
         twist, rate = np.array([1.0, 2, 3, 0.4, 0.5, -0.2]), np.array([1.0, 2, 3, 4, 5, -1.0])
-        walls_on(floor.ravel(), (0.0, 0.0, z), 3000.0, 60.0, twist, rate)
+        acting(floor.ravel(), np.array([0.0, 0.0, z]), 3000.0, 60.0, twist, rate)
         np.testing.assert_allclose(twist, [1.0, 2, 3, 0.4, 0.5, expected[0]])
         np.testing.assert_allclose(rate, [1.0, 2, 3, 4, 5, expected[1]])
     twist = np.array([0, 0, 0, 0, 0, 0.3])
-    walls_on(floor.ravel(), (0.0, 0.0, -0.01), 3000.0, 60.0, twist, np.zeros(6))
+    acting(floor.ravel(), np.array([0.0, 0.0, -0.01]), 3000.0, 60.0, twist, np.zeros(6))
     assert twist[5] == 0.3    # out of it
 
 
@@ -162,7 +174,7 @@ def test_a_target_does_not_go_on_behind_a_wall():
 def test_of_a_target_only_what_leads_into_the_wall_fades(kind):
     """Of its twist, the part along the normal that leads inward; of the twist's rate, the part along the normal."""
     rng, looked = np.random.default_rng(3), 0
-    while looked < 20:
+    while looked < samples(20):
         row, _ = random_wall(kind, "inside" if kind == "cone" else "outside", rng)
         p = rng.uniform(-0.6, 0.6, 3)
         d, n = depth(row, p)
@@ -172,7 +184,7 @@ def test_of_a_target_only_what_leads_into_the_wall_fades(kind):
         row[RECESS] = 0.0    # it stands where it was, all of it counts
         twist, rate = rng.normal(size=6), rng.normal(size=6)
         was, before = twist.copy(), rate.copy()
-        walls_on(row.copy(), tuple(p), 3000.0, 60.0, twist, rate)
+        acting(row.copy(), p, 3000.0, 60.0, twist, rate)
         np.testing.assert_allclose(twist[3:], was[3:] - max(n @ was[3:], 0.0) * n, atol=1e-12)
         np.testing.assert_allclose(rate[3:], before[3:] - n @ before[3:] * n, atol=1e-12)
         assert (twist[:3] == was[:3]).all() and (rate[:3] == before[:3]).all()

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from lie_exact import ANGLES, expm, rotation_vectors, screws, skew, vectors
+from support.samples import samples
 
 import rbd_ros as rbd
 
 lie = rbd.lie
-run = settings(max_examples=30, deadline=None, derandomize=True)
+run = settings(max_examples=samples(30), deadline=None, derandomize=True)
 
 
 def same(actual, expected, tolerance):

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lie_exact import ANGLES, PI, adjoint, expm, factorials, power_series, rotation_vectors, screws, skew, vectors
+from support.samples import samples
 
 from rbd_ros.core.errors import RbdError
 from rbd_ros.core.lie import se3, so3
 
 WIDE = st.one_of(ANGLES, st.floats(0.0, 6.0))
-run = settings(max_examples=40, deadline=None, derandomize=True)
+run = settings(max_examples=samples(40), deadline=None, derandomize=True)
 
 
 def same(actual, expected, tolerance):

@@ -20,12 +20,13 @@ from lie_exact import (
     vectors,
 )
 from scipy.spatial.transform import Rotation
+from support.samples import samples
 
 from rbd_ros.core.errors import RbdError
 from rbd_ros.core.lie import so3
 
 WIDE = st.one_of(ANGLES, st.floats(0.0, 6.0))    # beyond π, short of the pole at 2π
-run = settings(max_examples=60, deadline=None, derandomize=True)
+run = settings(max_examples=samples(60), deadline=None, derandomize=True)
 
 
 def same(actual, expected, tolerance):

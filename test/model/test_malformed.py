@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.samples import samples
 
 import rbd_ros as rbd
 from rbd_ros.core.model.files.xml_tree import MAX_BYTES, MAX_DEPTH
 
-SEEDS = settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+SEEDS = settings(max_examples=samples(250), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def arm(link="", joint="", robot="", type_='type="revolute"',

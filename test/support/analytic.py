@@ -29,11 +29,24 @@ def product(p, q):
     return np.concatenate([p[3] * q[:3] + q[3] * p[:3] + np.cross(p[:3], q[:3]), [p[3] * q[3] - p[:3] @ q[:3]]])
 
 
+TABLE = np.reshape([product(a, b) for a in np.eye(4) for b in np.eye(4)], (16, 4))
+
+
+def coefficient(p, q):
+    """Σ p_j ∘ q_(n−j) of n + 1 coefficients each (n + 1, 4): one of the product of two series."""
+    return (p.T @ q[::-1]).reshape(16) @ TABLE
+
+
+def pure(vectors):
+    """Quaternions (…, 4) without a real part."""
+    return np.concatenate([vectors, np.zeros((len(vectors), 1))], axis=1)
+
+
 def turned(quaternions, vectors):
     """Coefficients of `2 (…)`: q ∘ (v, 0) ∘ q* for series of unit quaternions and of vectors."""
-    first = [sum(product(quaternions[j], np.append(vectors[k - j], 0.0)) for j in range(k + 1)) for k in range(TERMS)]
-    star = quaternions * np.array([-1.0, -1.0, -1.0, 1.0])
-    return np.array([sum(product(first[j], star[k - j]) for j in range(k + 1))[:3] for k in range(TERMS)])
+    vectors, star = pure(vectors), quaternions * np.array([-1.0, -1.0, -1.0, 1.0])
+    first = np.array([coefficient(quaternions[:k + 1], vectors[:k + 1]) for k in range(TERMS)])
+    return np.array([coefficient(first[:k + 1], star[:k + 1])[:3] for k in range(TERMS)])
 
 
 def motion(model, q, rates):
@@ -55,9 +68,9 @@ def motion(model, q, rates):
         turn = at + 3 if kind == joint_kinds.FREE else at
         quaternions = np.zeros((TERMS, 4))
         quaternions[0] = q[turn:turn + 4]
+        spins = pure(v[:, iv:iv + 3])
         for k in range(1, TERMS):    # q̇ = ½ q ∘ ω
-            quaternions[k] = sum(product(quaternions[j], np.append(v[k - 1 - j, iv:iv + 3], 0.0))
-                                 for j in range(k)) / (2 * k)
+            quaternions[k] = coefficient(quaternions[:k], spins[:k]) / (2 * k)
         positions[:, turn:turn + 4] = quaternions
         if kind == joint_kinds.FREE:
             linear = turned(quaternions, v[:, iv + 3:iv + 6])

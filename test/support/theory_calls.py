@@ -252,9 +252,16 @@ def contacts():
     ball, plate = rbd.Sphere("ball", radius=0.1), rbd.Plane("plate")
     pose = np.eye(4)
     pose[:3, 3] = 0.2, -0.1, 0.1
-    touch = rbd.closest_points(plate, ball, pose)
     twist = np.array([0.3, -0.2, 0.5, 0.1, 0.2, 0.0])
-    rates = rbd.contact_rates(touch, twist)
+
+    @cache
+    def touch():
+        return rbd.closest_points(plate, ball, pose)
+
+    @cache
+    def rates():
+        return rbd.contact_rates(touch(), twist)
+
     model = rbd.sample("ball_on_plate")
     constraints = rbd.sample_constraints("ball_on_plate", model)
     soft = rbd.CompliantContact(rbd.Plane("plate", [0.25, 0, 0.026]), ball, stiffness=1e5, dissipation=0.1)
@@ -271,10 +278,10 @@ def contacts():
         "Plane": surface(plate), "Sphere": surface(ball), "Cylinder": surface(rbd.Cylinder("a", radius=0.1)),
         "Ellipsoid": surface(rbd.Ellipsoid("a", (0.1, 0.2, 0.3))),
         "Torus": surface(rbd.Torus("a", 0.3, 0.1)),
-        "closest_points": (lambda: [touch.point_1, touch.point_2, touch.gap], [(3,), (3,), ()]),
-        "contact_rates": (lambda: list(rates), [(2,), (2,), (), ()]),
-        "contact_twist": (lambda: rbd.contact_twist(touch, rates), (6,)),
-        "contact_accelerations": (lambda: list(rbd.contact_accelerations(touch, twist, twist)), [(2,), (2,), (), ()]),
+        "closest_points": (lambda: [touch().point_1, touch().point_2, touch().gap], [(3,), (3,), ()]),
+        "contact_rates": (lambda: list(rates()), [(2,), (2,), (), ()]),
+        "contact_twist": (lambda: rbd.contact_twist(touch(), rates()), (6,)),
+        "contact_accelerations": (lambda: list(rbd.contact_accelerations(touch(), twist, twist)), [(2,), (2,), (), ()]),
         "CompliantContact": (lambda: np.array(soft.law), (5,)),
         "contact_wrenches": (lambda: rbd.contact_wrenches(model, [soft], model.neutral(), np.zeros(model.nv)),
                              (len(model.body_names), 6)),

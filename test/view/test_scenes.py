@@ -175,7 +175,8 @@ def gltf(**changes):
     {"accessors": [{"componentType": 5126, "count": 2**28, "type": "VEC3"}]},
     {"accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"},
                    {"componentType": 5126, "count": -2**28, "type": "VEC3"}]},
-    {"bufferViews": 20 * [{"buffer": 0, "byteLength": 2**24}]}, {"nodes": 2**23 * [{"mesh": 0}]},
+    {"bufferViews": 20 * [{"buffer": 0, "byteLength": 2**24}]},
+    {"nodes": 2**12 * [{"mesh": 0}], "meshes": [{"primitives": 2**11 * [{"attributes": {"POSITION": 0}}]}]},
     {"nodes": [{"mesh": 7}]}, {"accessors": 3}])
 def test_hostile_gltf_files_are_refused(tmp_path, changes):
     pytest.importorskip("trimesh")
