@@ -27,6 +27,7 @@ from .base.conversions import nanoseconds
 
 Array = NDArray[np.float64]
 SECOND = 1_000_000_000
+NOT_YET = 10**6 * SECOND    # ns until brakes would open that are engaged again
 
 
 @dataclass
@@ -127,40 +128,42 @@ class DemoRecorder:
         return self._recording(start, end)
 
     def _begin(self, points: tuple[Array, Array, Array, Array], lead: float) -> int:
-        """Send the trajectory, again with a later start until the controller follows in time, then release the brakes.
+        """Send the trajectory and release the brakes at its start, again with a later one until the controller follows
+        in time.
 
         Returns the stamp of the start (ns).
         """
         for longer in (1.0, 2.0, 4.0):
             self._catch_up()
             start = self._now + int(longer * lead * SECOND)
-            latest = start - int(0.4 * longer * lead * SECOND)    # time for the simulator to receive the release
+            latest = start - int(0.4 * longer * lead * SECOND)    # else time to engage the brakes again
             # It starts at rest, at the position to which the controller returns from an earlier attempt.
             self._trajectory.publish(self._message(start, (start - latest) // 2, *points))
+            self._release(start, before=start)
             seen = len(self._reports)
             self._wait(lambda: self._following(seen) or self._now >= latest,  # noqa: B023
                        60.0 + 20.0 * longer * lead, "the controller")
             self._catch_up()
             if self._now < latest:
-                self._release(start)
                 return start
+            self._release(start + NOT_YET, before=start)
         raise RbdError("this machine is too busy: the controller takes the trajectory too late")
 
     def _following(self, seen: int) -> bool:
         """Whether the controller follows, by a report after the first `seen` ones."""
         return any(report.get("mode") in ("ramp_in", "running") for _, report in self._reports[seen:])
 
-    def _release(self, start: int) -> None:
-        """Tell the simulator to release the brakes at this stamp (ns)."""
-        value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=start / SECOND)
+    def _release(self, stamp: int, before: int) -> None:
+        """Tell the simulator to release the brakes at this stamp (ns); it must know before that one."""
+        value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=stamp / SECOND)
         future = self._parameters.call_async(SetParameters.Request(
             parameters=[Parameter(name="brakes_until", value=value)]))
         self._wait(future.done, 60.0, "the simulator to set its brakes")
         result = future.result().results[0]
         if not result.successful:
-            raise RbdError(f"the simulator refuses to release its brakes: {result.reason}")
+            raise RbdError(f"the simulator refuses to set its brakes: {result.reason}")
         self._catch_up()
-        if self._now >= start:    # the simulator may have received it too late
+        if self._now >= before:    # the simulator may have received it too late
             raise RbdError("this machine is too busy: the simulator answers too late")
 
     def _message(self, start: int, hold: int, t: Array, q: Array, v: Array, a: Array) -> JointTrajectory:
