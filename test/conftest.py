@@ -87,7 +87,7 @@ SAMPLED = {
     "dynamics/test_coriolis.py::test_product_and_skewness": 5,
     "dynamics/test_overflow.py::test_a_huge_state": 3,
     "identification/test_base_parameters.py::test_rank_in_fifty_digits": 5,
-    "identification/test_recording.py::test_mutilated_recordings": 2,
+    "identification/test_recording.py::test_mutilated_recordings": 4,
     "model/test_joint_kinds.py::test_pose_twist_columns": 5,
     "model/test_misuse.py::test_a_quaternion_that_is_none_is_named": 7,
     "model/test_misuse.py::test_a_wrong_state_is_named": 19,
