@@ -119,10 +119,12 @@ def test_another_scale_with_the_load_shows_by_the_friction(case, factor):
         assert found.missing == ("joint_7",)
 
 
-def test_swapped_recordings_are_refused(case, small):
-    for model, body, (_, load, unloaded, loaded) in ((ARM, TOOL, case), (TWO, "tip", small)):
-        with pytest.raises(rbd.RbdError, match="swapped"):
-            rbd.drive_gains(model, loaded, unloaded, body, load)
+@pytest.mark.parametrize(("model", "body", "pair"), [
+    (TWO, "tip", "small"), pytest.param(ARM, TOOL, "case", marks=pytest.mark.thorough)], ids=["two_link", "iiwa"])
+def test_swapped_recordings_are_refused(model, body, pair, request):
+    _, load, unloaded, loaded = request.getfixturevalue(pair)
+    with pytest.raises(rbd.RbdError, match="swapped"):
+        rbd.drive_gains(model, loaded, unloaded, body, load)
 
 
 def mutilated_ends(model, body, case, seeds):

@@ -240,10 +240,11 @@ def test_efforts_are_checked_after_their_gains(truth):
     """Whoever gives gains of currents is told as well that gravity is missing, or that a sign is wrong."""
     recording = record(truth.with_(gravity=(0.0, 0.0, 0.0)), periodic(IIWA, 1, period=4.0, periods=5))
     currents = rbd.Recording(recording.t, recording.q, tau=recording.tau / 20.0, joints=recording.joints)
-    found = rbd.identify(IIWA, currents, gains=np.full(7, 20.0), delay=0.0, prior=100.0)    # a fit of fewer steps
+    fewer_steps = {"delay": 0.0, "prior": 100.0}
+    found = rbd.identify(IIWA, currents, gains=np.full(7, 20.0), **fewer_steps)
     assert any("gravity-compensated" in finding for finding in found.findings), found.findings
     plain = record(truth, MOTION)
-    found = rbd.identify(IIWA, plain, gains={"joint_2": -1.0}, delay=0.0)
+    found = rbd.identify(IIWA, plain, gains={"joint_2": -1.0}, **fewer_steps)
     assert any("effort of joint_2 has the opposite sign" in finding for finding in found.findings)
 
 
