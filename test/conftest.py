@@ -88,6 +88,8 @@ SAMPLED = {
     "dynamics/test_overflow.py::test_a_huge_state": 3,
     "identification/test_base_parameters.py::test_rank_in_fifty_digits": 5,
     "identification/test_recording.py::test_mutilated_recordings": 4,
+    "learning/test_batch_function.py::test_constrained_dynamics_by_parameters": 3,
+    "learning/test_batch_function.py::test_slopes_by_parameters": 2,
     "learning/test_batch_function.py::test_values_and_jacobians_are_casadis": 2,
     "model/test_joint_kinds.py::test_pose_twist_columns": 5,
     "model/test_misuse.py::test_a_quaternion_that_is_none_is_named": 7,

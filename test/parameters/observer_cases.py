@@ -108,7 +108,7 @@ def widest(values: Values) -> float:
 def weighed(values: Values, seconds: float = 12.0) -> Any:
     """The loads that are found (kg), after 4 s with a load and at the end, without; or that nothing is estimated."""
     observer, model = made({"friction.damping": False, "friction.coulomb": False, **values})
-    found, t, last = [], 0.01 * np.arange(round(100.0 * seconds)), 399
+    found, t, last = [], 0.02 * np.arange(round(50.0 * seconds)), 199
     q, v, a = (np.column_stack(x) for x in ((np.sin(t), np.cos(2.0 * t)), (np.cos(t), -2.0 * np.sin(2.0 * t)),
                                             (-np.sin(t), -4.0 * np.cos(2.0 * t))))
     effort = rbd.inverse_dynamics(model, q, v, a)

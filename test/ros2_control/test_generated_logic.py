@@ -34,7 +34,7 @@ def walked(logic, seeds, cycles):
     return modes, events
 
 
-@pytest.mark.parametrize("seeds", [range(15), pytest.param(range(15, 40), marks=pytest.mark.thorough)],
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 40), marks=pytest.mark.thorough)],
                          ids=["some", "more"])
 def test_every_output_is_that_of_the_node(logic, seeds):
     modes, events = walked(logic, seeds, 600)
