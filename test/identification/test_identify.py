@@ -212,7 +212,7 @@ def test_links_fixed_to_others_stay_as_they_are(truth):
     model = rbd.RobotModel.from_description(dataclasses.replace(
         IIWA.description, links={**links, "tool": rbd.Inertia(0.05, np.zeros(3), 1e-4 * np.eye(3))},
         joints=(*IIWA.description.joints, tool)))
-    found = rbd.identify(model, record(truth, MOTION))
+    found = rbd.identify(model, record(truth, MOTION), delay=0.0)
     assert np.array_equal(found.model.description.links["tool"].matrix, 1e-4 * np.eye(3))
     assert found.residual.overall < 0.003 and consistent(found.model)
 
@@ -228,7 +228,7 @@ def test_a_description_without_inertias_is_a_start(truth):
 
 def test_another_recording_to_judge_by(truth):
     other, said = record(truth, periodic(IIWA, 9), 3), []
-    found = rbd.identify(IIWA, record(truth, MOTION), validation=other, progress=said.append)
+    found = rbd.identify(IIWA, record(truth, MOTION), validation=other, progress=said.append, delay=0.0)
     assert found.residual.overall < 0.003 and len(found.validation.measured) > 100
     assert len(said) >= 3
     model = rbd.sample("two_link")
