@@ -135,7 +135,7 @@ def test_contact_is_left_out_and_a_new_load_replaces_a_forgotten_one():
     for k in range(len(t)):
         pushed = 1.0 < t[k] < 2.0
         estimator.update(t[k], q[k], v[k], a[k], tau[k] + 30.0 * pushed, contact=pushed)
-        if abs(t[k] - 0.9) < 1e-6:
+        if min(abs(t[k] - 0.9), abs(t[k] - 1.95)) < 1e-6:    # before the contact and in it
             assert estimator.mass == pytest.approx(first.mass, rel=1e-6)
     assert estimator.mass == pytest.approx(second.mass, rel=1e-2)
 
