@@ -35,8 +35,10 @@ def sampled(model, surface, rng, count, size):
     """Pressing forces (3, P) of the prior at points drawn by their shares, in axes of the bodies; the points' places.
     """
     body = rng.integers(len(surface.bodies), size=count)
-    place = np.array([rng.choice(np.arange(*surface.begin[b:b + 2]),
-                                 p=np.exp(surface.shares[surface.begin[b]:surface.begin[b + 1]])) for b in body])
+    place = np.empty(count, dtype=int)
+    for b in range(len(surface.bodies)):
+        points = np.arange(*surface.begin[b:b + 2])
+        place[body == b] = rng.choice(points, size=(body == b).sum(), p=np.exp(surface.shares[points]))
     f = size / np.sqrt(3.0) * rng.normal(size=(3, count))
     n = surface.normals[:, place]
     return body, place, np.where(np.einsum("ip,ip->p", f, n) > 0.0, -f, f)
@@ -49,12 +51,13 @@ def test_probabilities_are_the_mean_likelihoods_of_sampled_forces(kind):
     J, R = jacobians(model, q, surface)
     half = 12.0 * (np.eye(nv) + 0.2 * rng.normal(size=(nv, nv)))    # large errors: many sampled forces are likely
     inverse = np.linalg.inv(half @ half.T)
-    body, place, f = sampled(model, surface, rng, 150_000, 30.0)
-    expected = np.einsum("pji,pjk,kp->pi", J[place], R[place], f)
+    body, place, f = sampled(model, surface, rng, 300_000, 30.0)
+    world = (R[place] @ f.T[..., None])[..., 0]
+    expected = (world[:, None] @ J[place])[:, 0]
     for k in range(3):
         effort = expected[k] + half @ rng.normal(size=nv)
         off = expected - effort
-        weight = np.exp(-0.5 * np.einsum("pi,ij,pj->p", off, inverse, off))
+        weight = np.exp(-0.5 * np.einsum("pi,pi->p", off @ inverse, off))
         mean = np.array([weight[body == b].mean() for b in range(len(surface.bodies))])
         spread = np.array([weight[body == b].std() / np.sqrt((body == b).sum()) for b in range(len(mean))]) / mean.sum()
         found = rbd.contact_probabilities(model, q, effort, half @ half.T)

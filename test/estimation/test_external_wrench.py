@@ -80,10 +80,8 @@ def test_the_covariance_is_that_of_many_samples(given):
     half = rng.normal(size=(7, 7)) * 0.1 + np.diag(sigma) if given == "matrix" else np.diag(sigma)
     covariance = {"variances": sigma**2, "matrix": half @ half.T, None: None}[given]
     effort = rbd.jacobian(IIWA, q, TIP).T @ w
-    found = [rbd.external_wrench(IIWA, q, effort + half @ rng.normal(size=7), TIP, covariance=covariance)
-             for _ in range(3000)]
-    sample = np.cov(np.array([one.wrench for one in found]).T)
-    said = np.mean([one.covariance for one in found], axis=0)
+    found = rbd.external_wrench(IIWA, q, effort + rng.normal(size=(3000, 7)) @ half.T, TIP, covariance=covariance)
+    sample, said = np.cov(found.wrench.T), np.mean(found.covariance, axis=0)
     scale = np.sqrt(np.diag(sample))
     np.testing.assert_allclose(said / np.outer(scale, scale), sample / np.outer(scale, scale), atol=0.12)
 

@@ -35,14 +35,15 @@ def turned(recording, gains):
     return rbd.Recording(recording.t, recording.q, tau=recording.tau * gains, joints=recording.joints)
 
 
-@pytest.mark.parametrize("seed", [0, 3, 5, 12, 16, 18, 20, 26])
+@pytest.mark.parametrize("seed", [
+    0, 5, 18, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (3, 12, 16, 20, 26))])
 def test_right_efforts_are_not_called_wrong(seed):
     """Joints whose effort is mostly friction, large rotors, short and plain motions."""
     found = rbd.identify(IIWA, case("iiwa", seed).recording, delay=0.0)
     assert not said(found) and not found.reversed
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2, 3))])
 def test_short_motions_show_nothing_wrong(seed):
     motion = periodic(IIWA, seed, period=3.0, periods=1, harmonics=1, reach=0.3)
     found = rbd.identify(IIWA, rubbing(record(perturbed(IIWA, seed), motion, seed), motion, WRIST), delay=0.0)
@@ -50,7 +51,7 @@ def test_short_motions_show_nothing_wrong(seed):
     assert any("too short to keep a part" in finding for finding in found.findings)
 
 
-@pytest.mark.parametrize("name", ["joint_2", "joint_4"])
+@pytest.mark.parametrize("name", ["joint_2", pytest.param("joint_4", marks=pytest.mark.thorough)])
 def test_a_motion_that_is_too_poor_is_named(name):
     """A joint that stands until the part that is not fitted begins."""
     j, truth, motion = NAMES.index(name), perturbed(IIWA, 2).with_(friction=20.0), periodic(IIWA, 2, periods=1)
@@ -66,7 +67,7 @@ def test_a_motion_that_is_too_poor_is_named(name):
     assert name in words and "rbd excite" in words and f"{100.0 * found.residual.overall:.1f} %" in words
 
 
-@pytest.mark.parametrize("joint", [0, 1, 3, 5])
+@pytest.mark.parametrize("joint", [1, 5, *(pytest.param(joint, marks=pytest.mark.thorough) for joint in (0, 3))])
 def test_a_wrong_sign_is_found_and_nothing_is_written(joint, tmp_path, capsys):
     gains = np.ones(7)
     gains[joint] = -1.0
@@ -89,7 +90,8 @@ def test_a_wrong_sign_is_found_and_nothing_is_written(joint, tmp_path, capsys):
         assert main([*options, "--gains", "joint_2=-1"]) == 0 and rbd.load_urdf(new).nv == 7
 
 
-@pytest.mark.parametrize("factor", [0.05, 0.2, 10.0])
+@pytest.mark.parametrize("factor", [
+    0.2, *(pytest.param(factor, marks=pytest.mark.thorough) for factor in (0.05, 10.0))])
 def test_currents_are_found(factor):
     motion = periodic(IIWA, 1, periods=1)
     recording = rubbing(record(perturbed(IIWA, 1), motion), motion, WRIST)

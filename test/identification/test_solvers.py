@@ -27,7 +27,8 @@ def test_a_step_is_the_least_of_its_model_within_the_bounds(seed):
     assert np.sum((A @ found - b) ** 2) <= 2.0 * expected.cost * (1.0 + 1e-8) + 1e-10
 
 
-@pytest.mark.parametrize("name, mode", [("two_link", "full"), ("iiwa", "full"), ("iiwa", "payload")])
+@pytest.mark.parametrize("name, mode", [("two_link", "full"), ("iiwa", "payload"),
+                                        pytest.param("iiwa", "full", marks=pytest.mark.thorough)])
 def test_the_semidefinite_programme_agrees(name, mode):
     pytest.importorskip("clarabel", reason="clarabel is not installed")
     model = rbd.sample(name)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ NAMES = IIWA.velocity_names
 MOTION = periodic(IIWA, 2, periods=3)
 ROTOR, VISCOUS, COULOMB = 0.08, 0.7, 1.1
 RATIOS = {"equal": (50.0, 50.0), "unlike": (-40.0, 20.0), "without gear": (1.0, 1.0)}
+EACH = pytest.mark.parametrize("ratios", [pytest.param(
+    ratios, marks=() if name == "unlike" else pytest.mark.thorough, id=name) for name, ratios in RATIOS.items()])
 
 
 def wrist(first=50.0, second=50.0):
@@ -42,9 +45,15 @@ def truth():
     return perturbed(IIWA, 4)
 
 
-@pytest.mark.parametrize("ratios", RATIOS.values(), ids=RATIOS)
-def test_rotor_and_friction_of_the_motor_are_found(truth, ratios):
-    found = rbd.identify(IIWA, coupled_recording(truth, *ratios), transmission=wrist(*ratios))
+@pytest.fixture(scope="module")
+def identified(truth):
+    """What is found by ratios of the last motor, each once."""
+    return cache(lambda *ratios: rbd.identify(IIWA, coupled_recording(truth, *ratios), transmission=wrist(*ratios)))
+
+
+@EACH
+def test_rotor_and_friction_of_the_motor_are_found(truth, identified, ratios):
+    found = identified(*ratios)
     assert found.residual.overall < 0.003
     for name, expected in (("rotor", ROTOR), ("viscous", VISCOUS), ("coulomb", COULOMB)):
         value = getattr(found.transmission, name)
@@ -59,15 +68,16 @@ def test_rotor_and_friction_of_the_motor_are_found(truth, ratios):
                                found.transmission.effort(found.model, v[0], a[0]), rtol=1e-12)
 
 
-def test_no_numbers_per_joint_can_say_that(truth):
-    recording = coupled_recording(truth, 50.0, 50.0)
-    alone, known = rbd.identify(IIWA, recording), rbd.identify(IIWA, recording, transmission=wrist())
+@EACH
+def test_no_numbers_per_joint_can_say_that(truth, identified, ratios):
+    alone, known = rbd.identify(IIWA, coupled_recording(truth, *ratios)), identified(*ratios)
     assert (alone.residual.after[-2:] > 5.0 * known.residual.after[-2:]).all() and alone.transmission is None
 
 
-def test_ratios_count_by_their_proportion(truth):
-    recording = coupled_recording(truth, 1.0, 1.0)
-    one, other = (rbd.identify(IIWA, recording, transmission=wrist(x, x)) for x in (1.0, 32.0))
+def test_ratios_count_by_their_proportion(truth, identified):
+    first, second = RATIOS["unlike"]
+    one = identified(first, second)
+    other = rbd.identify(IIWA, coupled_recording(truth, first, second), transmission=wrist(first / 20.0, second / 20.0))
     np.testing.assert_allclose(one.transmission.rotor, other.transmission.rotor, rtol=1e-9)
 
 

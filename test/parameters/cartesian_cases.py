@@ -111,10 +111,10 @@ def dithers(values: Values) -> float:
     made = Arm(CARTESIAN, values)
     made.state(Q, STILL)
     made.made.guide(made.now, True)
-    efforts = []
+    efforts, carries = [], rbd.gravity_effort(arm(), Q)[0]
     for _ in range(150):
         made.now += 0.01
-        efforts.append(made.state(Q, STILL)[0] - rbd.gravity_effort(arm(), Q)[0])
+        efforts.append(made.state(Q, STILL)[0] - carries)
     return float(np.sum(np.diff(np.sign(efforts[50:])) != 0.0))
 
 

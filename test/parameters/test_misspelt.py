@@ -1,6 +1,7 @@
 """Parameters whose names are misspelt are named, those of other nodes in a shared file are not."""
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,16 @@ def test_a_misspelt_name_is_named(name, meant):
     assert f"'{name}'" in note and f"did you mean '{meant}'" in note
 
 
+@cache
+def shipped():
+    """All names in the files of this package."""
+    files = [content for path in CONFIG.glob("*.yaml") if isinstance(content := yaml.safe_load(path.read_text()), dict)]
+    return {name for content in files for section in content.values() for name in section.get("ros__parameters", {})}
+
+
 @pytest.mark.parametrize("node", TABLES)
 def test_no_name_in_the_files_of_this_package_is_taken_for_a_misspelt_one(node):
-    files = [content for path in CONFIG.glob("*.yaml") if isinstance(content := yaml.safe_load(path.read_text()), dict)]
-    given = {name for content in files for section in content.values() for name in section.get("ros__parameters", {})}
+    given = shipped()
     assert len(given) > 50
     assert not parameters.misspelt(given, TABLES[node])
 

@@ -34,8 +34,10 @@ def walked(logic, seeds, cycles):
     return modes, events
 
 
-def test_every_output_is_that_of_the_node(logic):
-    modes, events = walked(logic, range(40), 600)
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 40), marks=pytest.mark.thorough)],
+                         ids=["some", "more"])
+def test_every_output_is_that_of_the_node(logic, seeds):
+    modes, events = walked(logic, seeds, 600)
     assert min(modes[mode] for mode in ("waiting", "ramp_in", "running", "stale", "stopped")) > 50, modes
     assert all(events[event] for event in (*FAULTS, "stop here", "emergency stop", "change", "too fast", "repeated",
                                            "carried")), events
