@@ -31,15 +31,22 @@ def spline(collisions, rng, size=1.0):
     """A random motion of splines within the limits, about a configuration without collisions if one is found soon."""
     model = collisions.model
     low, high = np.maximum(model.position_lower, -np.pi), np.minimum(model.position_upper, np.pi)
-    draws = rng.uniform(low, high, (4000, model.nv))
-    middle = next((q for q in draws if not collisions.collides(q, 0.02)), draws[0])
+    draws = rng.uniform(low, high, (400, model.nv))
+    middle = next((q for q in draws if not collisions.collides(q, 0.001)), draws[0])
     control = np.clip(middle + size * rng.normal(size=(12, model.nv)), low, high)
     return rbd.SplineMotion(control, 2.0)
 
 
 def nearest(collisions, q):
-    """The smallest distance at many configurations."""
-    return float(collisions.distances(q).min())
+    """The smallest distance at many configurations, or one of those below 0."""
+    first, *others = np.random.default_rng(0).permutation(q)
+    least = collisions.distances(first).min()
+    for each in others:    # in a random order, so that few are nearer than all before
+        if least < 0.0:
+            break
+        if collisions.collides(each, least):
+            least = min(least, collisions.distances(each).min())
+    return float(least)
 
 
 # ---- the certificate
