@@ -151,7 +151,7 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("when", ["starting", "warm"])
+@pytest.mark.parametrize("when", [pytest.param("starting", marks=pytest.mark.thorough), "warm"])
 def test_it_ends_with_a_parent_that_is_killed(when):
     with subprocess.Popen([sys.executable, "-c", ORPHAN, when], stdout=subprocess.PIPE, text=True) as parent:
         pid = int(parent.stdout.readline())
