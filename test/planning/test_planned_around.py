@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -30,11 +31,19 @@ BALL = "obstacles:\n- {name: ball, shape: sphere, radius: 0.05, frame: [0.72, 0.
 REQUEST = {"name": NAMES, "start": START, "goal": GOAL, "duration": 2.0}
 
 
-def planner(text=URDF, **values):
+@cache
+def known(text):
     model = rbd.load_urdf(text)
+    return model, considered(PlannerSettings.from_values({}, model), text, model).collisions
+
+
+def planner(text=URDF, **values):
+    model, collisions = known(text)
     settings = PlannerSettings.from_values({"time_limit": 60.0} | {k.replace("__", "."): v for k, v in values.items()},
                                            model)
-    return MotionPlanner(model, settings, considered(settings, text, model).collisions)
+    if any(name.startswith("collisions") for name in values):
+        collisions = considered(settings, text, model).collisions
+    return MotionPlanner(model, settings, collisions)
 
 
 def planned(made, **fields):

@@ -97,6 +97,7 @@ def test_one_that_is_late_is_ended(searcher, monkeypatch):
     assert not running(pid) and searcher.search(task()).good
 
 
+@pytest.mark.thorough
 def test_one_that_does_not_hear_that_it_is_cancelled_is_ended(searcher):
     pid = searcher.pid
     plan = searcher.search(frozen(searcher), gone=lambda: True)
