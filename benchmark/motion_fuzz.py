@@ -33,11 +33,11 @@ def models() -> list[rbd.RobotModel]:
 def warmed(made: list[rbd.RobotModel]) -> list[rbd.RobotModel]:
     """The same models, with what they need compiled."""
     for term in ("effort", "effort_rate", "duration"):
-        rbd.optimize_motion(made[3], np.zeros(7), np.full(7, 0.3), (1.0, 2.0), term)
+        rbd.optimize_motion(made[3], np.zeros(7), np.full(7, 0.3), (1.0, 2.0), term, starts=1)
     loops = rbd.sample_constraints("five_bar", made[4])
     rest = rbd.project(made[4], loops, np.zeros(5)).q
     for rule in ("effort", "multipliers"):
-        rbd.optimize_motion(made[4], rest, rest, 1.0, constraints=loops, minimize=rule,
+        rbd.optimize_motion(made[4], rest, rest, 1.0, constraints=loops, minimize=rule, starts=1,
                             actuated=["left_shoulder", "right_shoulder", "left_elbow"])
     return made
 

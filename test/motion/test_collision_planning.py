@@ -31,15 +31,22 @@ def spline(collisions, rng, size=1.0):
     """A random motion of splines within the limits, about a configuration without collisions if one is found soon."""
     model = collisions.model
     low, high = np.maximum(model.position_lower, -np.pi), np.minimum(model.position_upper, np.pi)
-    draws = rng.uniform(low, high, (4000, model.nv))
-    middle = next((q for q in draws if not collisions.collides(q, 0.02)), draws[0])
+    draws = rng.uniform(low, high, (400, model.nv))
+    middle = next((q for q in draws if not collisions.collides(q, 0.001)), draws[0])
     control = np.clip(middle + size * rng.normal(size=(12, model.nv)), low, high)
     return rbd.SplineMotion(control, 2.0)
 
 
 def nearest(collisions, q):
-    """The smallest distance at many configurations."""
-    return float(collisions.distances(q).min())
+    """The smallest distance at many configurations, or one of those below 0."""
+    first, *others = np.random.default_rng(0).permutation(q)
+    least = collisions.distances(first).min()
+    for each in others:    # in a random order, so that few are nearer than all before
+        if least < 0.0:
+            break
+        if collisions.collides(each, least):
+            least = min(least, collisions.distances(each).min())
+    return float(least)
 
 
 # ---- the certificate
@@ -70,11 +77,12 @@ def test_a_certificate_is_never_wrong_and_rarely_missing(name):
     assert clear > 3 and narrow > 3
 
 
-def test_straight_lines_and_fourier_series_are_as_their_samples():
+@pytest.mark.parametrize("seed", [2, pytest.param(3, marks=pytest.mark.thorough)])
+def test_straight_lines_and_fourier_series_are_as_their_samples(seed):
     model, collisions = cell("xarm_description/xarm7")
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(seed)
     answers = set()
-    for _ in range(30):
+    for _ in range(15):
         points = model.random_configuration(rng) * 0.5 + 0.4 * rng.normal(size=(3, model.nv))
         s = np.linspace(0.0, 2.0, 401)
         q = np.stack([np.interp(s, [0.0, 1.0, 2.0], points[:, j]) for j in range(model.nv)], axis=1)
@@ -295,19 +303,19 @@ def test_an_excitation_hits_nothing_and_says_what_that_costs():
     assert nearest(low, slow(np.linspace(0.0, slow.duration, 2000)).q) > 0.01
 
 
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in (1, 2))])
 @pytest.mark.parametrize("scene", ["free", "table"])
-def test_an_excitation_is_found_whatever_the_best_without_obstacles_hits(scene):
+def test_an_excitation_is_found_whatever_the_best_without_obstacles_hits(scene, seed):
     """Even when there is hardly time to search: the best motion without obstacles passes through the UR5 and the table.
     """
     model, own = arm("ur_description/ur5_robot")
     cell = [] if scene == "free" else [{"name": "table", "shape": "box", "size": [0.8, 1.6, 0.05],
                                         "frame": [0.65, 0.0, 0.1]}]
     collisions = with_free_pairs(own).with_obstacles(cell)
-    for seed in range(3):
-        made = rbd.excitation(model, 6.0, limits=rbd.MotionLimits(acceleration=5.0), collisions=collisions,
-                              seconds=0.5, seed=seed)
-        assert made.good and nearest(collisions, made(np.linspace(0.0, 6.0, 1500)).q) > 0.01
-        assert np.ptp(made(np.linspace(0.0, 6.0, 1500)).q, axis=0).min() > 0.02    # it moves
+    made = rbd.excitation(model, 6.0, limits=rbd.MotionLimits(acceleration=5.0), collisions=collisions, seconds=0.5,
+                          seed=seed)
+    assert made.good and nearest(collisions, made(np.linspace(0.0, 6.0, 1500)).q) > 0.01
+    assert np.ptp(made(np.linspace(0.0, 6.0, 1500)).q, axis=0).min() > 0.02    # it moves
 
 
 def test_knots_are_added_where_a_corner_is_passed_quickly():
@@ -353,7 +361,7 @@ def test_pinocchio_finds_no_collision_of_an_arm_at_10_khz_and_no_limit_that_is_p
     limits = {"velocity": 1.0, "acceleration": 0.8, "jerk": 2.5, "effort": 0.35 * model.effort_limit}
     checked = around = 0
     used = dict.fromkeys(limits, 0.0)
-    while checked < 3:
+    while checked < 2:
         ends = [np.array([-1.0, -1.2, 1.2, -1.0, 0.5, 0.0]) * rng.uniform(0.6, 1.3, 6) * [s, 1, 1, 1, 1, 1]
                 for s in (1.0, -1.0)]
         if collisions.collides(np.array(ends), 0.011).any():

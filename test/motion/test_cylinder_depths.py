@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 from test_collision import SHAPES, free_pose, only, outside, support, two_bodies
 from test_cylinder_distance import OTHERS, posed
@@ -11,7 +10,6 @@ from test_cylinder_distance import OTHERS, posed
 from rbd_ros.core.motion.collision.cylinder_distance import CORE, cylinder_distance
 
 pytest.importorskip("coal")
-GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
 def width(first, T, second, U, n):
@@ -30,30 +28,37 @@ def flat_ways(shape, pose):
 
 
 def least_width(first, T, second, U):
-    """On circles about the flat ways, by a net and golden sections; on the sphere from the best of a net, if both are
+    """On circles about the flat ways, by nets that close in; on the sphere from the best of a net, if both are
     cylinders. (Along both ways across n the surface of the difference is flat or round, with no edge from inside.)
     """
-    of = lambda n: width(first, T, second, U, n)    # noqa: E731
+    of = lambda n: width(first, T, second, U, n.reshape(-1, 3)).reshape(n.shape[:-1])    # noqa: E731
     lines = np.concatenate([flat_ways(first, T), flat_ways(second, U)])
     best = of(np.concatenate([lines, -lines])).min()
     t = np.linspace(0.0, 2.0 * np.pi, 361)
-    for line in lines:
-        u, v = np.linalg.svd(line[None])[2][1:]
-        around = lambda x, u=u, v=v: of(np.cos(x)[:, None] * u + np.sin(x)[:, None] * v)    # noqa: E731
-        values = around(t[:-1])
-        lows = t[:-1][(values <= np.roll(values, 1)) & (values <= np.roll(values, -1))]
-        a, b = lows - t[1], lows + t[1]
-        for _ in range(70):
-            c, d = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
-            less = around(c) < around(d)
-            a, b = np.where(less, a, c), np.where(less, d, b)
-        best = min(best, around(0.5 * (a + b)).min())
+    across = np.linalg.svd(lines[:, None])[2][:, 1:]
+    values = of(np.stack([np.cos(t[:-1]), np.sin(t[:-1])], axis=1) @ across)
+    which, lows = np.nonzero((values <= np.roll(values, 1, axis=1)) & (values <= np.roll(values, -1, axis=1)))
+    middle, half = t[lows], t[1]
+    for _ in range(17):    # to 1e-15 rad and less
+        x = middle[:, None] + half * np.linspace(-1.0, 1.0, 17)
+        values = of(np.stack([np.cos(x), np.sin(x)], axis=-1) @ across[which])
+        middle, half = np.take_along_axis(x, values.argmin(axis=1)[:, None], axis=1)[:, 0], half / 8.0
+    best = min(best, values.min())
     if first.kind == second.kind == "cylinder":
         net = np.random.default_rng(0).normal(size=(3000, 3))
         net /= np.linalg.norm(net, axis=1, keepdims=True)
-        for start in net[np.argsort(of(net))[:3]]:
-            best = min(best, minimize(lambda x: of(x[None] / np.linalg.norm(x))[0], start, method="Nelder-Mead",
-                                      options={"xatol": 1e-9, "fatol": 1e-15}).fun)
+        starts = net[np.argsort(of(net))[:3]]
+        size, grid = np.full(3, 0.1), np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 5)] * 2), axis=-1).reshape(-1, 2)
+        for _ in range(300):    # downhill on nets of the tangent planes, finer where the middle is the lowest
+            x = starts[:, None] + size[:, None, None] * (grid @ np.linalg.svd(starts[:, None])[2][:, 1:])
+            x /= np.linalg.norm(x, axis=2, keepdims=True)
+            values = of(x)
+            lowest = np.where(values.min(axis=1) < values[:, 12], values.argmin(axis=1), 12)
+            starts = x[np.arange(3), lowest]
+            size[lowest == 12] *= 0.5
+            if size.max() < 1e-13:
+                break
+        best = min(best, of(starts).min())
     return float(best)
 
 

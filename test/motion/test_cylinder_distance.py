@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.exact_distance import exact_distance
 from test_collision import SHAPES, free_pose, only, two_bodies
 
 from rbd_ros.core.motion.collision.cylinder_distance import CORE, cylinder_distance
 
 pytest.importorskip("coal")
-exact_distance = pytest.importorskip("support.exact_distance", reason="mpmath is not installed").exact_distance
 OTHERS = {**SHAPES, "disc": {"shape": "cylinder", "radius": 0.3, "length": 0.002},
           "needle": {"shape": "cylinder", "radius": 0.002, "length": 0.6},
           "plate": {"shape": "box", "size": [0.5, 0.4, 0.001]}}

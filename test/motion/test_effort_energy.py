@@ -99,12 +99,10 @@ def test_gradient_by_complex_step(name):
     assert found.value == pytest.approx(P(control, T).real, rel=1e-12)
     assert found.by_duration == pytest.approx(P(control, T + 1j * STEP).imag / STEP, abs=1e-10 * found.value)
     bound = 1e-10 * np.abs(found.by_control).max()
-    picks = rng.choice(control.size, size=min(control.size, 40), replace=False)
-    for at in picks:
-        change = np.zeros(control.size)
-        change[at] = 1.0
-        exact = P(control + 1j * STEP * change.reshape(control.shape), T).imag / STEP
-        assert abs(found.by_control.reshape(-1)[at] - exact) < bound
+    for _ in range(6):    # ways of all control points at once
+        change = rng.normal(size=control.shape)
+        exact = P(control + 1j * STEP * change, T).imag / STEP
+        assert abs(np.sum(found.by_control * change) - exact) < bound
 
 
 def test_it_is_that_of_g_s_own_recursion():

@@ -148,7 +148,7 @@ def test_random_motions_are_good_and_keep_all_limits():
                                                      ({"effort": 1.0, "jerk": [1e-3] * 7}, 1.5)])
 def test_all_limits_of_state_and_effort_are_kept(objective, duration):
     limits = rbd.MotionLimits(acceleration=6.0, jerk=100.0, effort=0.5 * IIWA.effort_limit, effort_rate=600.0)
-    motion = rbd.optimize_motion(IIWA, Q0, Q1, duration, objective, limits=limits, time_limit=30.0).check()
+    motion = rbd.optimize_motion(IIWA, Q0, Q1, duration, objective, limits=limits, starts=1, time_limit=30.0).check()
     assert set(motion.usage) == {"position", "velocity", "acceleration", "jerk", "effort", "effort_rate"}
     t = np.linspace(0.0, motion.duration, 3000)
     q, v, a, jerk, _ = motion(t)
@@ -245,7 +245,7 @@ def test_a_search_tells_how_far_it_is_and_ends_when_it_is_told_to():
 def test_an_impossible_motion_is_marked_and_names_limit_joint_and_time():
     limits = rbd.MotionLimits(effort=np.array([320.0, 51.0, 176.0, 70.0, 110.0, 40.0, 40.0]), velocity=10.0)
     q1 = np.array([0.0, -0.5, 0.0, -1.2, 0.0, 0.8, 0.0])
-    motion = rbd.optimize_motion(IIWA, Q0, q1, 0.2, limits=limits, time_limit=5.0)
+    motion = rbd.optimize_motion(IIWA, Q0, q1, 0.2, limits=limits, starts=1, time_limit=5.0)
     assert not motion.good and not motion.feasible and motion.violation > 0.1
     assert "effort of joint 'joint_2'" in motion.reason and " s" in motion.reason and "NOT GOOD" in repr(motion)
     with pytest.raises(rbd.RbdError, match="infeasible"):

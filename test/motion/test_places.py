@@ -141,8 +141,9 @@ def test_gradients_with_planes_in_a_mechanism_with_loops():
 
 # ---- motions
 
-@pytest.mark.parametrize("oriented", [False, True])
-@pytest.mark.parametrize("duration", [1.5, None])
+@pytest.mark.parametrize(("oriented", "duration"), [
+    (False, 1.5), (True, None), *(pytest.param(*given, marks=pytest.mark.thorough) for given in ((True, 1.5),
+                                                                                               (False, None)))])
 def test_the_body_gets_there(oriented, duration):
     pose = rbd.forward_kinematics(IIWA, Q1)[IIWA.body_index(TOOL)]
     goal = rbd.BodyGoal(TOOL, point(IIWA, Q1), pose[:3, :3] if oriented else None, OFFSET)

@@ -47,7 +47,8 @@ def test_what_once_left_as_another_error_is_refused(change, what):
 
 def test_limits_beyond_all_numbers_are_none():
     far = rbd.MotionLimits(velocity=1e300, acceleration=1e200)
-    assert "velocity" not in rbd.optimize_motion(IIWA, np.zeros(7), np.full(7, 0.3), 1.5, limits=far).check().usage
+    motion = rbd.optimize_motion(IIWA, np.zeros(7), np.full(7, 0.3), 1.5, limits=far, starts=1).check()
+    assert "velocity" not in motion.usage
 
 
 def test_many_control_points_are_no_matter():

@@ -21,9 +21,9 @@ def test_the_best_of_all_guesses_is_returned_whoever_searches():
     with ThreadPoolExecutor(2) as pool:
         found = rbd.optimize_motion(MODEL, np.zeros(2), GOAL, starts=5, executor=pool, **ASKED)
         alone = [rbd.optimize_motion(MODEL, np.zeros(2), GOAL, starts=count, executor=pool, **ASKED).cost
-                 for count in range(1, 6)]
+                 for count in (1, 3, 5)]
     assert found.good
-    assert alone == sorted(alone, reverse=True) and found.cost == alone[-1]    # each guess more can only help
+    assert alone == sorted(alone, reverse=True) and found.cost == alone[-1]    # more guesses can only help
     processes = rbd.optimize_motion(MODEL, np.zeros(2), GOAL, starts=5, executor=2, **ASKED)
     t = np.linspace(0.0, 1.2, 7)
     assert processes.cost == found.cost

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -30,11 +31,19 @@ BALL = "obstacles:\n- {name: ball, shape: sphere, radius: 0.05, frame: [0.72, 0.
 REQUEST = {"name": NAMES, "start": START, "goal": GOAL, "duration": 2.0}
 
 
-def planner(text=URDF, **values):
+@cache
+def known(text):
     model = rbd.load_urdf(text)
+    return model, considered(PlannerSettings.from_values({}, model), text, model).collisions
+
+
+def planner(text=URDF, **values):
+    model, collisions = known(text)
     settings = PlannerSettings.from_values({"time_limit": 60.0} | {k.replace("__", "."): v for k, v in values.items()},
                                            model)
-    return MotionPlanner(model, settings, considered(settings, text, model).collisions)
+    if any(name.startswith("collisions") for name in values):
+        collisions = considered(settings, text, model).collisions
+    return MotionPlanner(model, settings, collisions)
 
 
 def planned(made, **fields):
@@ -227,19 +236,20 @@ def test_hostile_texts_are_rejected_and_the_earlier_obstacles_stay(text, words, 
     assert made.surroundings.rejections.counts["malformed"] == made.surroundings.rejections.total == 1
 
 
-def test_random_damage_is_taken_or_rejected_and_never_an_error():
-    rng = np.random.default_rng(5)
+@pytest.mark.parametrize("seed", [5, *(pytest.param(k, marks=pytest.mark.thorough) for k in (6, 7, 8))])
+def test_random_damage_is_taken_or_rejected_and_never_an_error(seed):
+    rng = np.random.default_rng(seed)
     text = (BALL + "- {shape: box, size: [0.1, 0.2, 0.3], frame: {xyz: [3, 0, 0], rpy: [0, 1, 0]}}\n"
             "- {shape: mesh, points: [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], frame: [3, 3, 3]}\n")
     letters = [*"[]{}:,-.0123456789e&*!|>\n' nan", " obstacles", "1e308", "~", ".inf", "mesh", "0x7f", "é", "\x07"]
     digits = [i for i, letter in enumerate(text) if letter.isdigit()]
     made, verdicts = planner(), []
-    for k in range(400):    # anywhere, and other digits alone, which are mostly other obstacles
+    for k in range(100):    # anywhere, and other digits alone, which are mostly other obstacles
         damaged = list(text)
         for _ in range(rng.integers(1, 4)):
             damaged[rng.choice(digits if k % 2 else len(text))] = rng.choice(list("0123456789") if k % 2 else letters)
         verdicts.append(bool(made.surroundings.take_text("".join(damaged))))
-    assert 100 < sum(verdicts) < 300
+    assert 25 < sum(verdicts) < 75
 
 
 def test_as_many_as_are_taken_are_planned_around():

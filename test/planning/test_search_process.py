@@ -97,6 +97,7 @@ def test_one_that_is_late_is_ended(searcher, monkeypatch):
     assert not running(pid) and searcher.search(task()).good
 
 
+@pytest.mark.thorough
 def test_one_that_does_not_hear_that_it_is_cancelled_is_ended(searcher):
     pid = searcher.pid
     plan = searcher.search(frozen(searcher), gone=lambda: True)
@@ -151,7 +152,7 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("when", ["starting", "warm"])
+@pytest.mark.parametrize("when", [pytest.param("starting", marks=pytest.mark.thorough), "warm"])
 def test_it_ends_with_a_parent_that_is_killed(when):
     with subprocess.Popen([sys.executable, "-c", ORPHAN, when], stdout=subprocess.PIPE, text=True) as parent:
         pid = int(parent.stdout.readline())
