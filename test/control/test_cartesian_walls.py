@@ -45,21 +45,21 @@ def test_a_goal_behind_a_wall_presses_with_the_springs_alone(speed):
     """As far as the target goes ahead of the link; the first contact is no deeper than that."""
     rig = Rig(**walled(plane(0.06, [0, 1, 0]), **{"target.speed": speed})).run(0.8)
     assert rig.goal([0.05, -0.3, 0.0])
-    deep = depths(rig, 4.0)
+    deep = depths(rig, 3.0)
     assert 0.99 * 300.0 * LEASH < K * deep[-1] < F and rig.rests()
     assert deep.max() < 1.01 * deep[-1] and rig.fastest < 1.5
     assert rig.pose[0, 3] == pytest.approx(HERE[0] + 0.05, abs=0.06)    # it slid along
     assert rig.goal([0.0, 0.2, 0.0])
-    rig.run(3.0)
+    rig.run(2.2)
     assert rig.controller.report()["wall_depth_mm"] == 0.0
     assert rig.pose[1, 3] == pytest.approx(HERE[1] - 0.06 - deep[-1] + 0.2, abs=2e-3)
 
 
-@pytest.mark.parametrize("stiffness", [100.0, 300.0])
+@pytest.mark.parametrize("stiffness", [300.0, pytest.param(100.0, marks=pytest.mark.thorough)])
 def test_depth_is_that_of_springs_in_series(stiffness):
     rig = Rig(**walled(plane(0.05, [0, 1, 0]), **{"stiffness.translation": [stiffness] * 3})).run(0.8)
     assert rig.goal([0.0, -0.1, 0.0])
-    deep = depths(rig, 4.0)
+    deep = depths(rig, 3.0)
     assert deep[-1] == pytest.approx(0.05 * stiffness / (K + stiffness), rel=0.02)
     assert deep.max() < max(1.01 * deep[-1], 0.7 * impact(rig, 0.25, 1))
 
@@ -70,12 +70,13 @@ def test_depth_is_that_of_springs_in_series(stiffness):
     f"{{cone: {{apex: {(HERE - [0, 0, 0.1]).tolist()}, axis: [0, 0, 1], half_angle: 0.5, keep: inside}}}}",
     f"{{sphere: {{center: {ASIDE}, radius: 0.1, keep: outside}}}}",
     f"{{box: {{center: {ASIDE}, size: [0.15, 0.12, 0.15], keep: outside}}}}"])
-@pytest.mark.parametrize("move", [[0.2, 0.2, -0.2], *(pytest.param(move, marks=pytest.mark.thorough) for move in (
-    [-0.2, 0.1, -0.2], [0.0, 0.25, -0.25], [0.1, 0.1, -0.1]))])
-def test_links_stay_where_walls_keep_them(text, move):
+@pytest.mark.parametrize(("move", "longest"), [([0.2, 0.2, -0.2], 3.5), *(
+    pytest.param(move, 8.0, marks=pytest.mark.thorough) for move in (
+        [0.2, 0.2, -0.2], [-0.2, 0.1, -0.2], [0.0, 0.25, -0.25], [0.1, 0.1, -0.1]))])
+def test_links_stay_where_walls_keep_them(text, move, longest):
     rig = Rig(masses=1.03, friction=0.1, **walled(text)).run(0.8)
     assert rig.goal(move)
-    deep = depths(rig, 8.0)
+    deep = depths(rig, longest)
     assert deep.max() < 1.1 * F / K and rig.creeps() and rig.fastest < 1.5
 
 
