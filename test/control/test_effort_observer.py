@@ -72,7 +72,7 @@ def test_a_push_on_an_arm_in_motion_is_found():
 @pytest.mark.closed_loop
 @pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 def test_no_alarm_without_contact():
-    _, mine, its, contacts, its_contacts, _ = in_motion(np.zeros(6))
+    _, mine, its, contacts, its_contacts, _ = in_motion(np.zeros(6), until=2.6)
     assert set(contacts) == set(its_contacts) == {None}
     assert max(np.abs(mine).max(), np.abs(its).max()) < 0.02
 
