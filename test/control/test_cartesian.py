@@ -78,7 +78,7 @@ def test_a_stop_drops_the_goal_and_a_reset_holds_where_it_is():
     refused = rig.goal([0.0, 0.1, 0.0])
     assert not refused and "~/reset" in refused.text
     rig.controller.reset(rig.now)
-    rig.run(2.0)
+    rig.run(1.4)
     assert np.linalg.norm(rig.pose[:3, 3] - stopped) < 0.03 and rig.rests() and rig.modes[-1] == "running"
     assert rig.controller.report()["goals_dropped"] == 1
 
@@ -168,7 +168,7 @@ def test_a_random_walk_never_runs_away(seed, events):
                 "stiffness.frame": str(rng.choice(["base", "target"]))}, MODEL))
         rig.run(rng.uniform(0.1, 0.8))
     rig.controller.reset(rig.now)
-    rig.run(6.0)    # a trajectory may have just begun
+    rig.run(5.0)    # a trajectory may have just begun
     assert np.isfinite(rig.asked).all() and rig.fastest < 2.0 * FAST and rig.rests() and rig.modes[-1] == "running"
 
 
@@ -197,7 +197,7 @@ def test_a_lower_bandwidth_waits_for_the_target_to_rest():
     assert rig.goal([0.0, 0.3, 0.0])
     rig.run(0.9)
     rig.controller.apply(CartesianSettings.from_values({**GAINS, "target.bandwidth": 0.2}, MODEL))
-    for _ in range(40):
+    for _ in range(25):
         rig.run(0.1)
         most = max(most, rig.controller.filter.target[10] - y)
     assert 0.299 < most < 0.301 and rig.controller.filter.bandwidth == 0.2
@@ -383,8 +383,8 @@ def without_feed_forward(law):
 
 
 @pytest.mark.parametrize(("masses", "friction", "share", "bound"), [
-    (1.0, 0.0, 0.0, 0.01), (1.05, 0.2, 0.75, 0.2), *(pytest.param(*case, marks=pytest.mark.thorough) for case in (
-        (1.05, 0.0, 0.0, 0.06), (1.05, 0.03, 0.0, 0.2)))])
+    (1.0, 0.0, 0.0, 0.01), *(pytest.param(*case, marks=pytest.mark.thorough) for case in (
+        (1.05, 0.0, 0.0, 0.06), (1.05, 0.03, 0.0, 0.2), (1.05, 0.2, 0.75, 0.2)))])
 def test_a_circle_with_turning_is_tracked_far_better_than_by_springs_and_dampers_alone(masses, friction, share, bound):
     """friction: N m, and N m s/rad; share: of it, that is compensated. The error in weight, which bends the springs at
     rest as well, is taken away.

@@ -64,10 +64,10 @@ def test_law_joint_ends_a_force():
     """Back under law cartesian, nothing pushes."""
     rig = Touching(away=1.0, sensed=False).touch(1.0)
     assert rig.press()
-    rig.touch(0.3).change(**FREE_Y, law="joint").touch(1.5)
+    rig.touch(0.3).change(**FREE_Y, law="joint").touch(1.0)
     assert rig.controller.report()["target_force_n"] == 0.0
     here = rig.pose[:3, 3]
-    rig.change(**FREE_Y).touch(2.0)
+    rig.change(**FREE_Y).touch(1.2)
     assert np.linalg.norm(rig.pose[:3, 3] - here) < 2e-3
 
 
@@ -83,7 +83,7 @@ def test_it_meets_the_surface_slowly_and_keeps_the_force():
     """2 cm ahead: the damping of a contact bounds the speed, and that the impact."""
     rig = Touching(away=0.02).touch(1.0)
     assert rig.press()
-    rig.touch(4.0)
+    rig.touch(3.0)
     assert np.mean(rig.forces[-500:]) == pytest.approx(12.0, rel=0.02) and max(rig.forces) < 2.5 * 12.0
     assert rig.controller.report()["tank_j"] == pytest.approx(1.0 - 0.02 * 12.0, abs=0.08)
 
@@ -140,13 +140,13 @@ def test_a_setpoint_in_axes_of_a_link_and_a_moment():
     R = rig.pose[:3, :3]
     before = rig.pose[:3, 3].copy()
     assert rig.press((0.0, 0.0, 1.0, 3.0, 0.0, 0.0), TIP)
-    rig.touch(3.0)    # springs that are not let go balance it
+    rig.touch(2.0)    # springs that are not let go balance it
     np.testing.assert_allclose(rig.pose[:3, 3] - before, 0.01 * R[:, 0], atol=2e-3)
     turned = rig.controller.report()["rotation_error_mrad"]
     assert turned == pytest.approx(50.0, rel=0.1)
     first = len(rig.asked)
     assert rig.press(np.zeros(6))
-    rig.touch(3.0)
+    rig.touch(2.0)
     np.testing.assert_allclose(rig.pose[:3, 3], before, atol=1e-3)
     assert np.abs(np.diff(rig.asked[first:], axis=0)).max() < 0.5
 
@@ -160,12 +160,12 @@ def test_what_drops_the_goal_drops_the_setpoint():
     refused = rig.press()
     assert not refused and "~/reset" in refused.text
     rig.controller.reset(rig.now)
-    rig.touch(1.5)
+    rig.touch(0.8)
     assert rig.controller.report()["target_force_n"] == 0.0 and not rig.controller._force.active
     assert rig.press()
-    rig.touch(1.0)
+    rig.touch(0.6)
     rig.controller.halt(rig.now)
-    rig.touch(1.5)
+    rig.touch(0.8)
     assert not rig.controller._force.active
 
 

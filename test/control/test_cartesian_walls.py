@@ -86,12 +86,12 @@ def test_behind_a_wall_at_the_start_it_is_held_and_may_leave():
         pytest.approx(80.0, abs=1.0))
     assert np.abs(np.diff(rig.asked[300:], axis=0)).max() < 0.5    # noise of the velocity
     assert rig.goal([0.0, -0.1, 0.0])
-    assert depths(rig, 3.0)[-1] == pytest.approx(0.08 + 0.1 * 300.0 / (K + 300.0), rel=0.03)
+    assert depths(rig, 2.2)[-1] == pytest.approx(0.08 + 0.1 * 300.0 / (K + 300.0), rel=0.03)
     assert rig.goal([0.0, 0.05, 0.0])
-    rig.run(3.0)
+    rig.run(2.0)
     here = rig.pose[1, 3]
     assert rig.goal([0.0, -0.1, 0.0])    # now the wall is there
-    rig.run(3.0)
+    rig.run(2.2)
     assert rig.pose[1, 3] == pytest.approx(here - 0.1 * 300.0 / (K + 300.0), abs=1e-3)
     assert rig.rests() and rig.fastest < 1.3
 
@@ -122,7 +122,7 @@ def test_after_a_stop_behind_a_wall_it_is_held_there():
     rig.run(0.5)
     before = rig.pose[1, 3]
     rig.controller.reset(rig.now)
-    rig.run(3.0)
+    rig.run(1.8)
     assert abs(rig.pose[1, 3] - before) < 0.01 and rig.rests()
 
 
@@ -130,7 +130,7 @@ def test_stiffness_of_walls_is_stable_at_the_rate():
     """Walls far too stiff for 500 Hz."""
     rig = Rig(**walled(plane(0.05, [0, 1, 0]), **{"walls.stiffness": 1e5})).run(0.8)
     assert rig.goal([0.0, -0.3, 0.0])
-    deep = depths(rig, 3.0)
+    deep = depths(rig, 2.4)
     assert rig.rests() and deep[-1] == pytest.approx(deep[-200], abs=1e-4) and 0.0 < deep[-1] < 0.01
 
 
@@ -143,7 +143,7 @@ def test_turning_goals_at_a_wall():
     rig = Rig(**walled(plane(0.01, [0, 1, 0]))).run(0.8)
     R = rig.pose[:3, :3]
     assert rig.goal([0.0, -0.1, 0.0], [0.0, 0.6, 0.0])
-    rig.run(4.0)
+    rig.run(2.8)
     assert np.linalg.norm(so3.log(rig.pose[:3, :3] @ R.T) - [0.0, 0.6, 0.0]) < 0.05 and rig.rests()
 
 
@@ -154,5 +154,5 @@ def test_a_link_that_went_behind_a_wall_under_law_joint_is_not_thrown_out():
     rig.run(1.5, force=push).change(**values).run(0.4, force=push)
     behind, rig.fastest = HERE[1] - 0.02 - rig.pose[1, 3], 0.0
     assert behind > 0.02
-    rig.run(2.0)
+    rig.run(1.4)
     assert rig.rests() and rig.fastest < 0.2 and HERE[1] - 0.02 - rig.pose[1, 3] > 0.5 * behind

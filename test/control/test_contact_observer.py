@@ -116,11 +116,11 @@ def carried(one, load, seconds, begin=0.0, push=None):
     """In motion with a load; what is told of it."""
     motion, truth = periodic(MODEL, 1, period=4.0), MODEL if load is None else MODEL.with_payload(TIP, load)
     found, h = [], 0.004
-    for k in range(round(seconds / h)):
-        t = begin + h * k
-        q, v, a = (x[0] for x in motion(np.array([t % 4.0]))[:3])
-        tau = rbd.inverse_dynamics(truth, q, v, a) - (0.0 if push is None else push)
-        state = one.on_state(round(1e9 * t) + 1, NAMES, q, v, tau)
+    times = begin + h * np.arange(round(seconds / h))
+    q, v, a = motion(times % 4.0)[:3]
+    tau = rbd.inverse_dynamics(truth, q, v, a) - (0.0 if push is None else push)
+    for t, *row in zip(times, q, v, tau, strict=True):
+        state = one.on_state(round(1e9 * t) + 1, NAMES, *row)
         found += [state.load] if isinstance(state, Observed) and state.load else []
     return found
 

@@ -62,7 +62,7 @@ def test_it_never_moves_by_itself(seconds):
 def test_the_largest_share_drives_nothing_with_friction_a_quarter_too_large():
     """After a push, at the largest share that is accepted; at 0.95 it went on at the velocity limit."""
     made = guided(1.24, **{"friction.compensation": 0.8})
-    made.run(0.3, force=np.array([0.0, 15.0, 0.0])).run(3.0)
+    made.run(0.3, force=np.array([0.0, 15.0, 0.0])).run(1.8)
     assert made.rests()
     with pytest.raises(rbd.RbdError, match=r"friction\.compensation"):
         Arm(**{"friction.compensation": 0.85})
@@ -150,7 +150,7 @@ def test_guiding_begins_softly_where_the_target_moves(how):
     made.run(0.5)
     assert largest_step(made, first) < 3.0 and made.fastest < 1.0 and not made.controller._aim.target[12:].any()
     assert made.controller.guide(made.now, False)
-    assert made.run(2.0).rests()
+    assert made.run(1.4).rests()
 
 
 def test_changes_of_the_law_and_of_its_damping_while_guided_make_no_steps():
@@ -164,7 +164,7 @@ def test_changes_of_the_law_and_of_its_damping_while_guided_make_no_steps():
     assert largest_step(made, first) < 3.0 and made.controller.report()["guided"] == "no"
     assert "law joint" in made.controller.report()["last_notice"]
     change(made, **STIFF)
-    assert made.run(3.0).rests() and made.goal([0.0, 0.01, 0.0])
+    assert made.run(1.8).rests() and made.goal([0.0, 0.01, 0.0])
 
 
 def test_axes_that_change_while_guided_leave_no_drawn_spring():
@@ -178,7 +178,7 @@ def test_axes_that_change_while_guided_leave_no_drawn_spring():
     made.run(0.3)
     there = made.pose[:3, 3]
     assert made.controller.guide(made.now, False)
-    assert np.linalg.norm(made.run(2.0).pose[:3, 3] - there) < 0.1 and made.rests()
+    assert np.linalg.norm(made.run(1.2).pose[:3, 3] - there) < 0.1 and made.rests()
 
 
 def test_what_is_taught_ends_with_the_guiding_and_at_its_longest():
@@ -211,7 +211,7 @@ def test_what_ends_the_law_ends_guiding(what):
         made.controller.reset(made.now)
     else:
         made.run(0.2, lost=True)
-    made.run(1.5)
+    made.run(1.0)
     assert made.controller.report()["guided"] == "no" and made.rests() and made.goal([0.0, 0.01, 0.0])
     assert len(made.controller.take_taught().positions) > 10
 

@@ -276,11 +276,14 @@ def calibrated(z1):
     return np.where(clear, gains.gains, np.median(gains.gains[clear]))
 
 
-def test_with_feedforward_the_arm_follows_and_does_not_droop(z1, calibrated):
+# as near as calibration comes; found by it
+@pytest.mark.parametrize("known", ["given", pytest.param("calibrated", marks=pytest.mark.thorough)])
+def test_with_feedforward_the_arm_follows_and_does_not_droop(z1, known, request):
+    factors = 0.985 * SCALES if known == "given" else request.getfixturevalue("calibrated")
     alone = tracked(z1, loop_of(z1, scale=SCALES), feedforward=False)
-    ours = tracked(z1, loop_of(z1, scale=SCALES, known=calibrated))
+    ours = tracked(z1, loop_of(z1, scale=SCALES, known=factors))
     rough = tracked(z1, loop_of(z1, scale=SCALES, known=1.0))    # not calibrated
-    late = tracked(z1, loop_of(z1, scale=SCALES, known=calibrated, reference_lead=0.0))
+    late = tracked(z1, loop_of(z1, scale=SCALES, known=factors, reference_lead=0.0))
     assert alone[0] / ours[0] >= 10.0 and alone[1] >= 20.0 and ours[1] <= 2.0
     assert alone[0] / rough[0] >= 2.0 and rough[1] > 2.0 and late[0] > 1.5 * ours[0]
 

@@ -32,7 +32,9 @@ def share(rig, seconds, **how):
     return found[True] / max(found.total(), 1)
 
 
-@pytest.mark.parametrize("values", LAWS, ids=[" ".join(map(str, each.values())) or "plain" for each in LAWS])
+@pytest.mark.parametrize("values", [    # always the one with most terms; the walk has the plain one
+    pytest.param(each, marks=[pytest.mark.thorough] * (k != 2), id=" ".join(map(str, each.values())) or "plain")
+    for k, each in enumerate(LAWS)])
 def test_at_rest_on_the_way_to_a_goal_and_along_a_trajectory(values):
     rig = rubbing(**values)
     rig.run(0.8)
@@ -82,11 +84,11 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
              "far": {"force": np.array([0.0, 60.0, 0.0])}}.get(event, {})
     assert share(rig, 0.2, **usual) < (1.0 if event in ("fast", "far", "cancel") else 0.1)
     if event not in ("wrench", "guide", "law", "stop"):
-        rig.run(2.5)
+        rig.run(1.8)
         assert share(rig, 0.2) == 1.0
 
 
-@pytest.mark.parametrize(("seed", "events"), [(0, 10), *(pytest.param(seed, 25, marks=pytest.mark.thorough)
+@pytest.mark.parametrize(("seed", "events"), [(0, 7), *(pytest.param(seed, 25, marks=pytest.mark.thorough)
                                                          for seed in range(12))])
 def test_a_walk_with_and_without_the_steady_cycle_is_the_same(seed, events):
     rng = np.random.default_rng(seed)
