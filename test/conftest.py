@@ -66,6 +66,7 @@ SAMPLED = {
     "contact/test_coordinates.py::test_bodies_of_any_size_far_apart": 5,
     "contact/test_coordinates.py::test_no_other_points_are_closer": 3,
     "contact/test_coordinates.py::test_rates_and_accelerations_by_differences": 3,
+    "control/test_cartesian_walls.py::test_links_stay_where_walls_keep_them": 2,
     "control/test_changes_are_soft.py::test_gains_poles_and_laws_of_motors": 7,
     "control/test_closed_loop.py::test_a_motion_that_is_halted_ends_softly": 3,
     "control/test_closed_loop.py::test_a_rate_limit_does_not_destabilise": 3,

@@ -37,7 +37,7 @@ def between(t, *given):
     return BPoly.from_derivatives(t, np.stack(given, axis=1))(np.linspace(t[0], t[-1], 20_001))
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(150, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", [25, pytest.param(150, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("degree", [1, 3, 5])
 def test_what_hits_between_the_points_is_found_and_nothing_else(degree, count):
     """Against distances by hand."""

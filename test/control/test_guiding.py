@@ -50,7 +50,7 @@ def test_a_light_push_starts_it(direction):
     assert moves(guided(), 3.0 * push)
 
 
-@pytest.mark.parametrize("seconds", [6.0, pytest.param(600.0, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("seconds", [4.0, pytest.param(600.0, marks=pytest.mark.thorough)])
 def test_it_never_moves_by_itself(seconds):
     """With friction that is over-estimated by 30 %, guided and held by springs."""
     made = guided(1.3)

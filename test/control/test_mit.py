@@ -276,7 +276,7 @@ def calibrated(z1):
     return np.where(clear, gains.gains, np.median(gains.gains[clear]))
 
 
-# as near as calibration comes; found by it
+# given: as near as calibration comes
 @pytest.mark.parametrize("known", ["given", pytest.param("calibrated", marks=pytest.mark.thorough)])
 def test_with_feedforward_the_arm_follows_and_does_not_droop(z1, known, request):
     factors = 0.985 * SCALES if known == "given" else request.getfixturevalue("calibrated")

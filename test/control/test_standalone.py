@@ -40,8 +40,8 @@ def test_it_needs_no_ros():
             "    print(node, command.valid, sorted(name for name in sys.modules if 'rbd_ros.nodes' in name))\n"
             "observer = rbd.EffortObserver(arm.model)\n"
             "for k in range(3):\n    seen = observer.update(0.001 * k, arm.q, arm.v, [1.0, 2.0])\n"
-            "print('observer', seen.effort.shape == (2,), sorted(name for name in sys.modules if 'rbd_ros.nodes' in name))"
-            "\n")
+            "names = sorted(name for name in sys.modules if 'rbd_ros.nodes' in name)\n"
+            "print('observer', seen.effort.shape == (2,), names)\n")
     said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, check=True, text=True,
                           stdout=subprocess.PIPE).stdout.splitlines()
     assert said == [f"{node} True []" for node in ("feedforward", "flatness", "cartesian", "observer")]
