@@ -78,7 +78,7 @@ def test_a_stop_drops_the_goal_and_a_reset_holds_where_it_is():
     refused = rig.goal([0.0, 0.1, 0.0])
     assert not refused and "~/reset" in refused.text
     rig.controller.reset(rig.now)
-    rig.run(1.4)
+    rig.run(2.0)
     assert np.linalg.norm(rig.pose[:3, 3] - stopped) < 0.03 and rig.rests() and rig.modes[-1] == "running"
     assert rig.controller.report()["goals_dropped"] == 1
 

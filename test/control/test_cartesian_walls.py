@@ -122,7 +122,7 @@ def test_after_a_stop_behind_a_wall_it_is_held_there():
     rig.run(0.5)
     before = rig.pose[1, 3]
     rig.controller.reset(rig.now)
-    rig.run(1.8)
+    rig.run(3.0)
     assert abs(rig.pose[1, 3] - before) < 0.01 and rig.rests()
 
 
