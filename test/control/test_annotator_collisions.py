@@ -37,13 +37,14 @@ def between(t, *given):
     return BPoly.from_derivatives(t, np.stack(given, axis=1))(np.linspace(t[0], t[-1], 20_001))
 
 
+@pytest.mark.parametrize("count", [25, pytest.param(150, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("degree", [1, 3, 5])
-def test_what_hits_between_the_points_is_found_and_nothing_else(degree):
+def test_what_hits_between_the_points_is_found_and_nothing_else(degree, count):
     """Against distances by hand."""
     rng, found = np.random.default_rng(degree), []
     for clearance in (0.0, 0.02):
         made = annotator(collisions__clearance=clearance)
-        for _ in range(150):
+        for _ in range(count):
             t = np.cumsum(rng.uniform(0.1, 1.0, 4)) + rng.choice([0.0, 3.0])
             given = [rng.uniform(-1.5, 1.5, (4, 2)), rng.uniform(-2, 2, (4, 2)), rng.uniform(-5, 5, (4, 2))]
             given = given[:(degree + 1) // 2]
@@ -64,7 +65,7 @@ def test_what_hits_between_the_points_is_found_and_nothing_else(degree):
                 assert at < clearance
                 assert depth >= -distances.min() - slope * (t[-1] - t[0]) / 199    # of 200 samples
         assert made.counts["hitting"] == sum(found[-made.counts["trajectories"]:])
-    assert 60 < sum(found) < len(found) - 20
+    assert 0.2 < np.mean(found) < 0.93
 
 
 def test_each_segment_is_of_what_its_own_points_have():

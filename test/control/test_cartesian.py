@@ -1,6 +1,8 @@
 """Cartesian impedance control on a simulated arm: goals, pushes, stops, lost states, lies; where it is, and rests."""
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from support.cartesian_rig import GAINS, LIMITS, MODEL, NAMES, START, STEP, TIP, UNTURNED, Rig
@@ -13,12 +15,19 @@ from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
 from rbd_ros.runtime.damping_gains import STABLE
 from rbd_ros.runtime.inputs.pose_points import PosePoint
 
+
+@pytest.fixture(scope="module")
+def still():
+    """An arm at rest, for what is refused, which changes nothing."""
+    return Rig().run(0.8)
+
+
 def test_it_holds_goes_to_the_goal_and_stays():
     rig = Rig().run(0.8)
     first = rig.pose
     np.testing.assert_allclose(rig.plant.q, START, atol=1e-3)
     assert rig.goal([0.1, 0.1, -0.1], [0.2, 0.1, 0.3])
-    np.testing.assert_allclose(rig.run(4.0).pose[:3, 3] - first[:3, 3], [0.1, 0.1, -0.1], atol=1e-4)
+    np.testing.assert_allclose(rig.run(3.0).pose[:3, 3] - first[:3, 3], [0.1, 0.1, -0.1], atol=1e-4)
     assert np.linalg.norm(so3.log(rig.pose[:3, :3] @ first[:3, :3].T) - [0.2, 0.1, 0.3]) < 1e-3
     assert rig.rests() and rig.modes[-1] == "running" and rig.fastest < 1.3
     assert rig.controller.report()["goals"] == 1 and rig.controller.report()["position_error_mm"] < 0.1
@@ -49,11 +58,11 @@ def test_a_goal_in_axes_of_another_link():
 def test_it_gives_way_and_comes_back():
     rig = Rig(**{"stiffness.translation": [500.0, 500.0, 500.0]}).run(0.8)
     before = rig.pose[:3, 3].copy()
-    rig.run(3.0, force=np.array([20.0, 0.0, 0.0]))
+    rig.run(1.8, force=np.array([20.0, 0.0, 0.0]))
     np.testing.assert_allclose(rig.pose[:3, 3] - before, [0.04, 0.0, 0.0], atol=2e-3)
     rig.run(0.6, force=np.array([0.0, 60.0, 0.0]))    # more than the springs bear
     assert np.linalg.norm(rig.pose[:3, 3] - before) > 0.1
-    rig.run(4.0)
+    rig.run(2.5)
     np.testing.assert_allclose(rig.pose[:3, 3], before, atol=2e-3)
     assert rig.rests()
 
@@ -91,12 +100,12 @@ def test_states_that_cease_drop_the_goal():
     ("", (0.0, 0.0, 0.5), (1e30, 0.0, 0.0, 0.0), "not_unit"),
     ("map", (0.0, 0.0, 0.5), UNTURNED, "frame"), ("", (0.0, 0.0, 50.0), UNTURNED, "implausible"),
     ("", (1e30, 0.0, 0.0), UNTURNED, "implausible")])
-def test_goals_that_are_refused(frame, position, quaternion, kind):
-    rig = Rig().run(0.8)
+def test_goals_that_are_refused(still, frame, position, quaternion, kind):
+    rig, counts = still, Counter(still.controller.rejections.counts)
     with np.errstate(over="ignore"):
         assert not rig.controller.on_goal(rig.now, frame, position, quaternion)
-    assert rig.controller.rejections.counts[kind] == 1
-    rig.run(0.5)
+    assert rig.controller.rejections.counts == counts + Counter([kind])
+    rig.run(0.3)
     np.testing.assert_allclose(rig.plant.q, START, atol=1e-3)
 
 
@@ -106,7 +115,7 @@ def test_no_goal_before_the_first_state():
     assert "joint states" in controller.on_goal(0.1, "", (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)).text
 
 
-@pytest.mark.parametrize(("move", "seconds"), [((0.0, 0.0, 2.0), 5.0), *(pytest.param(
+@pytest.mark.parametrize(("move", "seconds"), [((0.0, 0.0, 2.0), 4.0), *(pytest.param(
     *case, marks=pytest.mark.thorough) for case in (((0.6, 0.0, 0.0), 5.0), ((0.5, 0.0, -0.4), 6.0)))])
 def test_goals_out_of_reach_and_through_singular_poses_end_at_rest(move, seconds):
     rig = Rig(masses=1.03, friction=0.1).run(0.8)
@@ -118,14 +127,15 @@ def test_goals_out_of_reach_and_through_singular_poses_end_at_rest(move, seconds
     assert rig.fastest < 1.5 and rig.creeps() and rig.controller.report()["position_error_mm"] < 40.0
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 12))])
-def test_a_random_walk_never_runs_away(seed):
+@pytest.mark.parametrize(("seed", "events"), [(0, 9), *(pytest.param(seed, 14, marks=pytest.mark.thorough)
+                                                        for seed in range(12))])
+def test_a_random_walk_never_runs_away(seed, events):
     """Goals, twists, trajectories, pushes, stops, lost states, stalls, outliers, cancels, other parameters: fast only
     as pushes make it, then at rest.
     """
     rng = np.random.default_rng(seed)
     rig = Rig(rng.uniform(0.95, 1.05), 0.2, seed, **{"stiffness.translation": [400.0] * 3}).run(0.6)
-    for _ in range(14):
+    for _ in range(events):
         event = rng.integers(12)
         if event == 11 and rig.modes[-1] == "running":
             rig.follow(rig.circle(begin=rng.uniform(0.2, 1.0), turn=rng.uniform(-0.2, 0.2)))
@@ -158,7 +168,7 @@ def test_a_random_walk_never_runs_away(seed):
                 "stiffness.frame": str(rng.choice(["base", "target"]))}, MODEL))
         rig.run(rng.uniform(0.1, 0.8))
     rig.controller.reset(rig.now)
-    rig.run(6.0)    # a trajectory may have just begun
+    rig.run(5.0)    # a trajectory may have just begun
     assert np.isfinite(rig.asked).all() and rig.fastest < 2.0 * FAST and rig.rests() and rig.modes[-1] == "running"
 
 
@@ -187,7 +197,7 @@ def test_a_lower_bandwidth_waits_for_the_target_to_rest():
     assert rig.goal([0.0, 0.3, 0.0])
     rig.run(0.9)
     rig.controller.apply(CartesianSettings.from_values({**GAINS, "target.bandwidth": 0.2}, MODEL))
-    for _ in range(40):
+    for _ in range(25):
         rig.run(0.1)
         most = max(most, rig.controller.filter.target[10] - y)
     assert 0.299 < most < 0.301 and rig.controller.filter.bandwidth == 0.2
@@ -263,7 +273,7 @@ def test_a_blocked_link_that_is_called_back_feels_no_step():
     assert steps < 1.0, steps
 
 
-@pytest.mark.parametrize(("period", "jitter"), [(0.01, 0.5), (0.1, 0.8)])
+@pytest.mark.parametrize(("period", "jitter"), [pytest.param(0.01, 0.5, marks=pytest.mark.thorough), (0.1, 0.8)])
 def test_a_stream_of_twists_moves_the_link_smoothly_and_its_end_stops_it(period, jitter):
     rig = Rig().run(0.8)
     first, off = rig.pose, []
@@ -295,12 +305,12 @@ def test_a_goal_ends_a_twist_and_a_twist_a_goal():
     rig.drives(0.5, (0.0, 0.2, 0.0))
     assert rig.goal([0.0, 0.0, 0.05])
     goal = rig.pose[:3, 3] + [0.0, 0.0, 0.05]
-    np.testing.assert_allclose(rig.run(3.0).pose[:3, 3], goal, atol=1e-3)
+    np.testing.assert_allclose(rig.run(2.0).pose[:3, 3], goal, atol=1e-3)
     assert rig.goal([0.3, 0.0, 0.0])
     rig.run(0.5)
     rig.drives(0.1, (0.0, 0.0, 0.0))
     here = rig.pose[:3, 3]
-    rig.run(4.0)
+    rig.run(1.5)
     assert rig.creeps() and np.linalg.norm(rig.pose[:3, 3] - here) < 2.0 * 0.25 / 10.0
 
 
@@ -355,7 +365,7 @@ def test_a_stop_drops_a_twist():
     rig.controller.reset(rig.now)
     rig.run(0.3)
     here = rig.pose[:3, 3]
-    rig.run(3.0)
+    rig.run(2.2)
     assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.02
     assert rig.controller.report()["goals_dropped"] == 1
 
@@ -373,7 +383,8 @@ def without_feed_forward(law):
 
 
 @pytest.mark.parametrize(("masses", "friction", "share", "bound"), [
-    (1.0, 0.0, 0.0, 0.01), (1.05, 0.0, 0.0, 0.06), (1.05, 0.03, 0.0, 0.2), (1.05, 0.2, 0.75, 0.2)])
+    (1.0, 0.0, 0.0, 0.01), *(pytest.param(*case, marks=pytest.mark.thorough) for case in (
+        (1.05, 0.0, 0.0, 0.06), (1.05, 0.03, 0.0, 0.2), (1.05, 0.2, 0.75, 0.2)))])
 def test_a_circle_with_turning_is_tracked_far_better_than_by_springs_and_dampers_alone(masses, friction, share, bound):
     """friction: N m, and N m s/rad; share: of it, that is compensated. The error in weight, which bends the springs at
     rest as well, is taken away.
@@ -406,7 +417,7 @@ def test_a_trajectory_is_followed_on_time_and_ends_at_rest():
     for k in range(40):
         rig.run(0.1)
         np.testing.assert_allclose(rig.pose[:3, 3], points[k].poses[0][:3], atol=2e-3)
-    rig.run(3.0)
+    rig.run(1.2)
     np.testing.assert_allclose(rig.pose[:3], first[:3], atol=1e-3)
     assert rig.rests() and rig.modes[-1] == "running" and rig.controller.report()["trajectories"] == 1
 
@@ -434,12 +445,12 @@ def test_what_replaces_a_trajectory_makes_no_step():
         for _ in range(round(seconds / STEP)):
             targets.append(rig.run(STEP).controller._aim.target)
 
-    for replace in (lambda: rig.follow(rig.circle(begin=1.0)), lambda: rig.follow(rig.circle(begin=1.0, turn=-0.2)),
-                    lambda: rig.goal([0.0, 0.05, 0.0]), lambda: rig.follow(rig.circle(begin=1.0)),
+    for replace in (lambda: rig.follow(rig.circle(begin=0.5)), lambda: rig.follow(rig.circle(begin=0.5, turn=-0.2)),
+                    lambda: rig.goal([0.0, 0.05, 0.0]), lambda: rig.follow(rig.circle(begin=0.5)),
                     lambda: rig.controller.on_twist(rig.now, "", (0.0, 0.1, 0.0), (0.0, 0.0, 0.2)),
-                    lambda: rig.follow(rig.circle(begin=1.0)), lambda: rig.follow([], names=())):
+                    lambda: rig.follow(rig.circle(begin=0.5)), lambda: rig.follow([], names=())):
         assert replace()
-        go_on(1.7)
+        go_on(1.2)
     rows = np.array(targets)
     assert np.abs(np.diff(rows[:, 9:12], axis=0) - STEP * rows[1:, 15:18]).max() < 1e-4
     assert np.abs(np.diff(rows[:, 12:18], axis=0) - STEP * rows[1:, 18:]).max() < 0.02
@@ -450,11 +461,11 @@ def test_what_replaces_a_trajectory_makes_no_step():
 def test_a_trajectory_waits_for_a_link_that_is_held_up_and_goes_on():
     rig = Rig(**{"stiffness.translation": [60.0] * 3, "stiffness.rotation": [4.0] * 3}).run(0.8)
     first = rig.pose
-    assert rig.follow(rig.circle(0.15, 8.0))
+    assert rig.follow(rig.circle(0.12, 6.4))
     efforts = rig.blocked(3.0)
     assert rig.controller.report()["position_error_mm"] < 160.0 and np.abs(np.diff(efforts, axis=0)).max() < 1.0
     assert not rig.controller.filter.waits
-    rig.run(12.0)
+    rig.run(10.0)
     np.testing.assert_allclose(rig.pose[:3], first[:3], atol=2e-3)
     assert rig.fastest < 1.3 and rig.controller.report()["goals_dropped"] == 0
 
@@ -475,7 +486,7 @@ def test_a_stop_lost_states_and_a_cancel_drop_a_trajectory(how):
         rig.controller.halt(rig.now)
     rig.run(1.0)
     here = rig.pose[:3, 3]
-    rig.run(4.0)
+    rig.run(1.5)
     assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.03 and rig.controller.filter.waits
 
 
@@ -506,23 +517,23 @@ def moved(points, k, **changed):
     (lambda points: points[:5] + points[30:], "bad_trajectory", "target.speed"),
     (lambda points: moved(points, 0, time=0.0, poses=points[20].poses), "bad_trajectory", "later time"),
     (lambda points: [points[0]._replace(time=0.0)], "bad_trajectory", "no point after")])
-def test_trajectories_that_are_refused(harm, kind, words):
-    rig = Rig().run(0.8)
+def test_trajectories_that_are_refused(still, harm, kind, words):
+    rig, counts = still, Counter(still.controller.rejections.counts)
     points = rig.circle()
     if words == "target.speed":
         points = [point._replace(time=0.4 + 0.1 * k) for k, point in enumerate(harm(points))]
     refused = rig.follow(points if words == "target.speed" else harm(points))
-    assert not refused and words in refused.text and rig.controller.rejections.counts[kind] == 1
-    assert not rig.follow(points, names=["link_3"]) and rig.controller.rejections.counts["unknown_body"] == 1
-    assert not rig.follow(points, frame="map") and rig.controller.rejections.counts["frame"] == 1
-    rig.run(0.5)
+    assert not refused and words in refused.text
+    assert not rig.follow(points, names=["link_3"]) and not rig.follow(points, frame="map")
+    assert rig.controller.rejections.counts == counts + Counter([kind, "unknown_body", "frame"])
+    rig.run(0.3)
     np.testing.assert_allclose(rig.plant.q, START, atol=1e-3)
     assert rig.controller.report()["trajectories"] == 0
 
 
 def test_law_joint_holds_the_posture_and_goals_are_refused():
     rig = Rig(**{"posture.damping": 14.0}).run(0.8).change(**{"law": "joint", "posture.damping": 14.0}).run(1.0)
-    rig.run(3.0, force=np.array([0.0, 5.0, 0.0]))
+    rig.run(2.0, force=np.array([0.0, 5.0, 0.0]))
     J = rbd.jacobian(MODEL, rig.plant.q, TIP, "aligned")
     np.testing.assert_allclose(np.array(GAINS["gains.kp"]) * (rig.plant.q - START), J[4] * 5.0, atol=0.1)
     rig.run(2.0)
@@ -532,11 +543,11 @@ def test_law_joint_holds_the_posture_and_goals_are_refused():
         assert not verdict and "law 'joint'" in verdict.text
     rig.run(0.2, lost=True)
     here = rig.plant.q.copy()
-    rig.run(2.0)
+    rig.run(1.2)
     assert rig.rests() and rig.modes[-1] == "running" and np.abs(rig.plant.q - here).max() < 0.02
 
 
-@pytest.mark.parametrize("again", [0.0, 0.1])
+@pytest.mark.parametrize("again", [pytest.param(0.0, marks=pytest.mark.thorough), 0.1])
 def test_the_law_changes_in_motion_without_steps_and_the_arm_comes_to_rest(again):
     """again: s after which it changes back and forth, within its fade."""
     rig = Rig().run(0.8)
@@ -550,7 +561,7 @@ def test_the_law_changes_in_motion_without_steps_and_the_arm_comes_to_rest(again
         if law == "cartesian":
             rig.run(0.2, force=np.array([0.0, 30.0, 0.0])).change(law="joint").run(0.7).run(0.1, force=np.array(
                 [0.0, 30.0, 0.0])).change(law="cartesian")    # in motion as well
-        rig.run(3.0)
+        rig.run(2.2)
         assert rig.rests() and np.linalg.norm(rig.pose[:3, 3] - here) < 0.12
         assert np.abs(np.diff(rig.asked[first:], axis=0)).max() < 1.0
     assert rig.goal([0.0, 0.0, 0.05])
@@ -569,12 +580,12 @@ def test_an_outlier_as_the_first_state_after_a_gap_does_not_lead_the_link_away()
     here = rig.pose[:3, 3].copy()
     rig.run(STEP, lie=rig.plant.q + np.array([0.8, -0.6, 0.8, 0.6, 0.8, 0.6, -0.8]))
     believed = np.linalg.norm(rig.controller._aim.target[9:12] - here)
-    rig.run(4.0)
+    rig.run(2.0)
     assert believed > 0.5 and rig.modes[-1] == "running" and rig.rests()
     assert np.linalg.norm(rig.pose[:3, 3] - here) < 0.01
 
 
-@pytest.mark.parametrize("law", ["joint", "cartesian"])
+@pytest.mark.parametrize("law", ["joint", pytest.param("cartesian", marks=pytest.mark.thorough)])
 def test_a_law_that_waits_for_the_end_of_a_fade_begins_where_the_arm_is_then(law):
     soft = {"stiffness.translation": [100.0] * 3, "posture.damping": 14.0}
     other = "joint" if law == "cartesian" else "cartesian"

@@ -45,21 +45,21 @@ def test_a_goal_behind_a_wall_presses_with_the_springs_alone(speed):
     """As far as the target goes ahead of the link; the first contact is no deeper than that."""
     rig = Rig(**walled(plane(0.06, [0, 1, 0]), **{"target.speed": speed})).run(0.8)
     assert rig.goal([0.05, -0.3, 0.0])
-    deep = depths(rig, 4.0)
+    deep = depths(rig, 3.0)
     assert 0.99 * 300.0 * LEASH < K * deep[-1] < F and rig.rests()
     assert deep.max() < 1.01 * deep[-1] and rig.fastest < 1.5
     assert rig.pose[0, 3] == pytest.approx(HERE[0] + 0.05, abs=0.06)    # it slid along
     assert rig.goal([0.0, 0.2, 0.0])
-    rig.run(3.0)
+    rig.run(2.2)
     assert rig.controller.report()["wall_depth_mm"] == 0.0
     assert rig.pose[1, 3] == pytest.approx(HERE[1] - 0.06 - deep[-1] + 0.2, abs=2e-3)
 
 
-@pytest.mark.parametrize("stiffness", [100.0, 300.0])
+@pytest.mark.parametrize("stiffness", [300.0, pytest.param(100.0, marks=pytest.mark.thorough)])
 def test_depth_is_that_of_springs_in_series(stiffness):
     rig = Rig(**walled(plane(0.05, [0, 1, 0]), **{"stiffness.translation": [stiffness] * 3})).run(0.8)
     assert rig.goal([0.0, -0.1, 0.0])
-    deep = depths(rig, 4.0)
+    deep = depths(rig, 3.0)
     assert deep[-1] == pytest.approx(0.05 * stiffness / (K + stiffness), rel=0.02)
     assert deep.max() < max(1.01 * deep[-1], 0.7 * impact(rig, 0.25, 1))
 
@@ -70,12 +70,13 @@ def test_depth_is_that_of_springs_in_series(stiffness):
     f"{{cone: {{apex: {(HERE - [0, 0, 0.1]).tolist()}, axis: [0, 0, 1], half_angle: 0.5, keep: inside}}}}",
     f"{{sphere: {{center: {ASIDE}, radius: 0.1, keep: outside}}}}",
     f"{{box: {{center: {ASIDE}, size: [0.15, 0.12, 0.15], keep: outside}}}}"])
-@pytest.mark.parametrize("move", [[0.2, 0.2, -0.2], *(pytest.param(move, marks=pytest.mark.thorough) for move in (
-    [-0.2, 0.1, -0.2], [0.0, 0.25, -0.25], [0.1, 0.1, -0.1]))])
-def test_links_stay_where_walls_keep_them(text, move):
+@pytest.mark.parametrize(("move", "longest"), [([0.2, 0.2, -0.2], 3.5), *(
+    pytest.param(move, 8.0, marks=pytest.mark.thorough) for move in (
+        [0.2, 0.2, -0.2], [-0.2, 0.1, -0.2], [0.0, 0.25, -0.25], [0.1, 0.1, -0.1]))])
+def test_links_stay_where_walls_keep_them(text, move, longest):
     rig = Rig(masses=1.03, friction=0.1, **walled(text)).run(0.8)
     assert rig.goal(move)
-    deep = depths(rig, 8.0)
+    deep = depths(rig, longest)
     assert deep.max() < 1.1 * F / K and rig.creeps() and rig.fastest < 1.5
 
 
@@ -85,12 +86,12 @@ def test_behind_a_wall_at_the_start_it_is_held_and_may_leave():
         pytest.approx(80.0, abs=1.0))
     assert np.abs(np.diff(rig.asked[300:], axis=0)).max() < 0.5    # noise of the velocity
     assert rig.goal([0.0, -0.1, 0.0])
-    assert depths(rig, 3.0)[-1] == pytest.approx(0.08 + 0.1 * 300.0 / (K + 300.0), rel=0.03)
+    assert depths(rig, 2.2)[-1] == pytest.approx(0.08 + 0.1 * 300.0 / (K + 300.0), rel=0.03)
     assert rig.goal([0.0, 0.05, 0.0])
-    rig.run(3.0)
+    rig.run(2.0)
     here = rig.pose[1, 3]
     assert rig.goal([0.0, -0.1, 0.0])    # now the wall is there
-    rig.run(3.0)
+    rig.run(2.2)
     assert rig.pose[1, 3] == pytest.approx(here - 0.1 * 300.0 / (K + 300.0), abs=1e-3)
     assert rig.rests() and rig.fastest < 1.3
 
@@ -129,7 +130,7 @@ def test_stiffness_of_walls_is_stable_at_the_rate():
     """Walls far too stiff for 500 Hz."""
     rig = Rig(**walled(plane(0.05, [0, 1, 0]), **{"walls.stiffness": 1e5})).run(0.8)
     assert rig.goal([0.0, -0.3, 0.0])
-    deep = depths(rig, 3.0)
+    deep = depths(rig, 2.4)
     assert rig.rests() and deep[-1] == pytest.approx(deep[-200], abs=1e-4) and 0.0 < deep[-1] < 0.01
 
 
@@ -142,7 +143,7 @@ def test_turning_goals_at_a_wall():
     rig = Rig(**walled(plane(0.01, [0, 1, 0]))).run(0.8)
     R = rig.pose[:3, :3]
     assert rig.goal([0.0, -0.1, 0.0], [0.0, 0.6, 0.0])
-    rig.run(4.0)
+    rig.run(2.8)
     assert np.linalg.norm(so3.log(rig.pose[:3, :3] @ R.T) - [0.0, 0.6, 0.0]) < 0.05 and rig.rests()
 
 
@@ -153,5 +154,5 @@ def test_a_link_that_went_behind_a_wall_under_law_joint_is_not_thrown_out():
     rig.run(1.5, force=push).change(**values).run(0.4, force=push)
     behind, rig.fastest = HERE[1] - 0.02 - rig.pose[1, 3], 0.0
     assert behind > 0.02
-    rig.run(2.0)
+    rig.run(1.4)
     assert rig.rests() and rig.fastest < 0.2 and HERE[1] - 0.02 - rig.pose[1, 3] > 0.5 * behind

@@ -50,7 +50,7 @@ def test_what_is_no_message_is_named(kind):
             read(data)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_hostile_bytes(seed):
     found = fuzz.run(4000, seed, show=False)
     assert found["violations"] == 0

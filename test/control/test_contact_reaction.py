@@ -97,7 +97,7 @@ def test_it_stops_with_the_next_answer():
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("force", [[60.0, 36.0, 0.0], [-60.0, -36.0, 0.0]])
+@pytest.mark.parametrize("force", [[60.0, 36.0, 0.0], pytest.param([-60.0, -36.0, 0.0], marks=pytest.mark.thorough)])
 def test_it_yields_and_goes_on(force):
     """As long as it is pushed it is compliant; then it follows the rest of its path to the same goal."""
     rig = touched_rig("yield")
@@ -148,7 +148,7 @@ def stays(rig, settling=1.5):
     """Whether the arm is where it is after a while."""
     run(rig, settling)
     place = rig.plant.q.copy()
-    run(rig, 2.0)
+    run(rig, 1.0)
     return np.abs(rig.plant.q - place).max() < 0.03 and np.abs(rig.plant.v).max() < 0.02
 
 
@@ -216,13 +216,13 @@ def test_an_unknown_load_is_a_contact_without_end():
     """The arm sinks no faster than if it were stopped, and is held when the patience is at an end."""
     load, fastest = rbd.Inertia(2.0, np.array([0.1, 0.0, 0.1]), 0.02 * np.eye(3)), []
     for reaction in ("stop", "yield"):
-        rig = touched_rig(reaction, **{"contact.patience": 2.0})
+        rig = touched_rig(reaction, **{"contact.patience": 1.0})
         move(rig, 0.2)
         run(rig, 0.4)
         rig.plant.become(rig.arm.with_payload("link_7", load))
-        fastest.append(run(rig, 3.5))
+        fastest.append(run(rig, 2.5))
         assert rig.controller.safety.latched and stays(rig)
-    assert any("lasts for more than 2 s" in line for line in rig.lines)
+    assert any("lasts for more than 1 s" in line for line in rig.lines)
     assert fastest[1] < 1.2 * fastest[0] + 0.1, fastest
 
 
@@ -404,9 +404,9 @@ def test_lies_of_sensors_do_not_push(reaction):
             run(rig, 0.1)
             match int(rng.integers(5)):
                 case 0:
-                    rig.errors["q"] = lambda q: q + rng.normal(size=len(q))
+                    rig.errors["outlier"] = rng.normal(size=7), np.zeros(7)
                 case 1:
-                    rig.errors["v"] = lambda v: v + 5.0 * rng.normal(size=len(v))
+                    rig.errors["outlier"] = np.zeros(7), 5.0 * rng.normal(size=7)
                 case 2:
                     rig.blind_until = rig.now + rng.uniform(0.0, 0.2)
                 case 3:
@@ -415,7 +415,7 @@ def test_lies_of_sensors_do_not_push(reaction):
                     rig.driver_until = rig.now + rng.uniform(0.0, 0.2)
             rig.cycle()
             rig.errors.clear()
-        assert run(rig, 3.0) < 2.0
+        assert run(rig, 2.0) < 2.0
         assert np.abs(rig.plant.v).max() < 0.05 and np.abs(rig.plant.q - place).max() < 0.8
 
 

@@ -166,7 +166,7 @@ def test_without_joint_states_gravity_is_held_and_then_the_fallback():
     close(made.watchdog(9.0).motor_effort, [3.0, -2.0, 0.0])
 
 
-@pytest.mark.parametrize("damping", [5.0, 20.0])
+@pytest.mark.parametrize("damping", [5.0, pytest.param(20.0, marks=pytest.mark.thorough)])
 def test_the_safe_output_brings_a_moving_arm_to_rest(damping):
     made = controller(safe_output__damping=damping, state_timeout=1.0)
     model = arm().with_(damping=0.0, friction=0.0)

@@ -113,7 +113,7 @@ def test_an_arm_that_is_as_its_model_passes():
     np.testing.assert_allclose(loop.plant.state[0], [-0.7, 0.9], atol=2e-3)    # the last pose
 
 
-@pytest.mark.parametrize("kind", [Plant, Mujoco])
+@pytest.mark.parametrize("kind", [pytest.param(Plant, marks=pytest.mark.thorough), Mujoco])
 def test_a_wrong_gain_is_found(kind):
     report = Loop(kind(TWO_LINK, np.array([1.0, 1.3]))).begin().report()
     assert not report.passed and report.load is None

@@ -42,7 +42,7 @@ def moves(made, force):
     return float(np.linalg.norm(made.run(1.0, force=force).pose[:3, 3] - before)) > 2e-3
 
 
-@pytest.mark.parametrize("direction", [(0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
+@pytest.mark.parametrize("direction", [(0.0, 1.0, 0.0), pytest.param((0.0, 0.0, 1.0), marks=pytest.mark.thorough)])
 def test_a_light_push_starts_it(direction):
     """Where 10 N do not move it without compensation, 3 N do with it."""
     push = np.array(direction)
@@ -50,19 +50,19 @@ def test_a_light_push_starts_it(direction):
     assert moves(guided(), 3.0 * push)
 
 
-@pytest.mark.parametrize("seconds", [15.0, pytest.param(600.0, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("seconds", [4.0, pytest.param(600.0, marks=pytest.mark.thorough)])
 def test_it_never_moves_by_itself(seconds):
     """With friction that is over-estimated by 30 %, guided and held by springs."""
     made = guided(1.3)
     assert np.linalg.norm(made.run(seconds).plant.q - START) < 1e-3 and made.controller.report()["guided"] == "yes"
     assert made.controller.guide(made.now, False)
-    assert np.linalg.norm(made.run(5.0).plant.q - START) < 1e-3 and made.controller.report()["guided"] == "no"
+    assert np.linalg.norm(made.run(2.0).plant.q - START) < 1e-3 and made.controller.report()["guided"] == "no"
 
 
 def test_the_largest_share_drives_nothing_with_friction_a_quarter_too_large():
     """After a push, at the largest share that is accepted; at 0.95 it went on at the velocity limit."""
     made = guided(1.24, **{"friction.compensation": 0.8})
-    made.run(0.3, force=np.array([0.0, 15.0, 0.0])).run(3.0)
+    made.run(0.3, force=np.array([0.0, 15.0, 0.0])).run(1.8)
     assert made.rests()
     with pytest.raises(rbd.RbdError, match=r"friction\.compensation"):
         Arm(**{"friction.compensation": 0.85})
@@ -74,14 +74,15 @@ def test_friction_compensation_brings_the_link_to_its_target():
     for share in (0.0, 0.75):
         made = Arm(**{"friction.compensation": share}).run(0.8)
         made.goal([0.0, 0.1, -0.1])
-        made.run(4.0)
+        made.run(2.5)
         assert made.rests()
         off.append(made.controller.report()["position_error_mm"])
     assert off[0] > 5.0 and off[1] < 0.35 * off[0]
 
 
 @pytest.mark.parametrize(("free", "push", "locked"), [
-    (["tx", "ty"], (0.0, 20.0, 20.0), [2]), (["tz"], (20.0, 20.0, -20.0), [0, 1]),
+    (["tx", "ty"], (0.0, 20.0, 20.0), [2]), pytest.param(
+        ["tz"], (20.0, 20.0, -20.0), [0, 1], marks=pytest.mark.thorough),
     (["rx", "ry", "rz"], (20.0, 20.0, 20.0), [0, 1, 2])])
 def test_locked_axes_stay(free, push, locked):
     """A plane, a line, rotation only: locked axes give way as their springs do, free ones as far as the hand goes."""
@@ -110,12 +111,12 @@ def test_drift_is_noticed_and_held_until_it_is_pulled():
     """The arm is a little heavier than its model, and its friction too small to bear that."""
     made = guided(masses=1.001, rubs=0.01)
     before = made.pose[:3, 3].copy()
-    made.run(6.0)
+    made.run(4.0)
     assert made.controller.report()["guided"] == "held" and made.rests()
     assert "drifts" in made.controller.report()["last_notice"]
     held = made.pose[:3, 3].copy()
     assert np.linalg.norm(held - before) < 0.02
-    assert np.linalg.norm(made.run(3.0).pose[:3, 3] - held) < 1e-3
+    assert np.linalg.norm(made.run(1.5).pose[:3, 3] - held) < 1e-3
     made.run(0.5, force=np.array([0.0, 40.0, 0.0]))
     assert made.controller.report()["guided"] == "yes" and abs(made.pose[1, 3] - held[1]) > 0.05
 
@@ -139,7 +140,7 @@ def largest_step(made, first):
     return np.abs(np.diff(np.array(made.asked[first - 1:]), axis=0)).max()
 
 
-@pytest.mark.parametrize("how", ["goal", "circle"])
+@pytest.mark.parametrize("how", ["goal", pytest.param("circle", marks=pytest.mark.thorough)])
 def test_guiding_begins_softly_where_the_target_moves(how):
     made = Arm(rubs=0.0, **{**STIFF, "target.speed": 0.5}).run(0.8)
     assert made.goal([0.0, 0.3, 0.0]) if how == "goal" else made.follow(made.circle(0.06, 1.6, turn=0.0))
@@ -149,7 +150,7 @@ def test_guiding_begins_softly_where_the_target_moves(how):
     made.run(0.5)
     assert largest_step(made, first) < 3.0 and made.fastest < 1.0 and not made.controller._aim.target[12:].any()
     assert made.controller.guide(made.now, False)
-    assert made.run(2.0).rests()
+    assert made.run(1.4).rests()
 
 
 def test_changes_of_the_law_and_of_its_damping_while_guided_make_no_steps():
@@ -163,7 +164,7 @@ def test_changes_of_the_law_and_of_its_damping_while_guided_make_no_steps():
     assert largest_step(made, first) < 3.0 and made.controller.report()["guided"] == "no"
     assert "law joint" in made.controller.report()["last_notice"]
     change(made, **STIFF)
-    assert made.run(3.0).rests() and made.goal([0.0, 0.01, 0.0])
+    assert made.run(1.8).rests() and made.goal([0.0, 0.01, 0.0])
 
 
 def test_axes_that_change_while_guided_leave_no_drawn_spring():
@@ -177,7 +178,7 @@ def test_axes_that_change_while_guided_leave_no_drawn_spring():
     made.run(0.3)
     there = made.pose[:3, 3]
     assert made.controller.guide(made.now, False)
-    assert np.linalg.norm(made.run(2.0).pose[:3, 3] - there) < 0.1 and made.rests()
+    assert np.linalg.norm(made.run(1.2).pose[:3, 3] - there) < 0.1 and made.rests()
 
 
 def test_what_is_taught_ends_with_the_guiding_and_at_its_longest():
@@ -210,7 +211,7 @@ def test_what_ends_the_law_ends_guiding(what):
         made.controller.reset(made.now)
     else:
         made.run(0.2, lost=True)
-    made.run(1.5)
+    made.run(1.0)
     assert made.controller.report()["guided"] == "no" and made.rests() and made.goal([0.0, 0.01, 0.0])
     assert len(made.controller.take_taught().positions) > 10
 

@@ -77,7 +77,7 @@ def test_many_drivers_do_not_fill_the_memory():
     assert len(reader._layouts) <= 8
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_hostile_bytes(seed):
     found = fuzz.run(4000, seed, show=False)
     assert found["violations"] == 0

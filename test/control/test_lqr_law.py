@@ -187,7 +187,8 @@ def test_the_sent_effort_is_within_the_limits():
 
 
 @pytest.mark.closed_loop
-@pytest.mark.parametrize("seed", [1, 2])    # within the velocity limits of the description
+# seeds: within the velocity limits of the description
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_an_arm_with_states_at_50_hz_tracks_as_by_computed_torque_at_1_khz(seven_joints, seed):    # noqa: F811
     """The node's logic answers every 20th state; the local loop applies its message at 1 kHz."""
     model, motion = seven_joints, motion_of(seed)

@@ -123,7 +123,7 @@ def test_a_killed_node_and_lost_states_leave_an_arm_that_is_held(name, dies, mon
     loop.run(2.0)
     rest = loop.arm.q
     assert np.abs(rest - place).max() < (0.06 if dies else 0.08) and np.abs(loop.arm.v).max() < 0.01
-    loop.run(10.0)
+    loop.run(4.0)
     assert np.abs(loop.arm.q - rest).max() < 2e-3
 
 

@@ -50,11 +50,12 @@ def states(rng, rate, seconds, quantum=0.0, noise=0.0, v_noise=0.0, velocity="tr
         yield 100.0 + t / pace + late, stamp // grain * grain if grain else 0, q, seen
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("rate", [50.0, 125.0, 1000.0])
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_plausible_motions_are_never_rejected(driver, rate):
+def test_plausible_motions_are_never_rejected(driver, rate, count):
     rng = np.random.default_rng(int(rate))
-    for _ in range(3):
+    for _ in range(count):
         rejections = Rejections()
         state = StateInput(arm(), rejections, 10.0, 30.0, 2.0)
         last = 0.0

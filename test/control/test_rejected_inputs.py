@@ -53,15 +53,16 @@ def bad_wrenches(rng, made, now, stamp):
     return made.on_wrenches, [(now, [("tool", np.zeros(6))]), (now, [("lower", np.full(6, NAN))])]
 
 
+@pytest.mark.parametrize("count", [60, pytest.param(300, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", [bad_state, bad_reference, bad_trajectory, bad_wrenches])
 @pytest.mark.parametrize(("controller", "settings"), [
     (FeedforwardController, FeedforwardSettings), (FlatnessController, FlatnessSettings)])
-def test_it_is_as_if_it_had_not_been(controller, settings, kind):
+def test_it_is_as_if_it_had_not_been(controller, settings, kind, count):
     rng = np.random.default_rng(1)
     model = arm()
     made = controller(model, settings.from_values({"gains.kp": 50.0, "wrench_timeout": 0.0}, model))
     made.activate(0.0)
-    for i in range(300):
+    for i in range(count):
         now, stamp = 1.0 + 0.002 * i, 1000 * SECOND + 2 * i * MS
         choice = rng.random()
         if choice < 0.1:
@@ -81,11 +82,12 @@ def test_it_is_as_if_it_had_not_been(controller, settings, kind):
             assert not same(made, before), (same(made, before), arguments)
 
 
-def test_motor_states_that_are_rejected_change_nothing():
+@pytest.mark.parametrize("count", [40, pytest.param(100, marks=pytest.mark.thorough)])
+def test_motor_states_that_are_rejected_change_nothing(count):
     """Outliers of motors of joints, single stamps that leap; the motor that sets the stiffness has no limits here."""
     rng = np.random.default_rng(1)
     made, plain = (controller(motor_gains__kp=10.0, motor_gains__kd=1.0, state_timeout=0.05) for _ in range(2))
-    for i in range(100):
+    for i in range(count):
         now, stamp = 1.0 + 1e-3 * i, (1000 + i) * MS
         np.testing.assert_array_equal(answer(made, now, stamp), answer(plain, now, stamp))
         if i > 10:
@@ -98,8 +100,8 @@ def test_motor_states_that_are_rejected_change_nothing():
             before = copy.deepcopy(made)
             assert not made.on_motor_state(now + 1e-4, stamp + 100 + leap, names, z, w)
             assert not same(made.motor_state, before.motor_state) and not same(made, before)
-    assert made.rejections.total == 89 and made.rejections.counts["implausible"] > 10
-    assert made.rejections.counts["stamp_leap"] > 3
+    assert made.rejections.total == count - 11 and made.rejections.counts["implausible"] > 0.1 * count
+    assert made.rejections.counts["stamp_leap"] > 0.03 * count
     assert made.on_motor_state(1.1, 1100 * MS, MOTORS, Z + STIFF, W)
 
 

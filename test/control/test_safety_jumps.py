@@ -156,7 +156,8 @@ def test_where_the_output_was_safe_the_command_ramps_in_from_there(left):
     close(safety.update(1.81, -OTHER), -OTHER)
 
 
-def test_soft_changes_in_any_order_are_soft_and_end():
+@pytest.mark.parametrize("cycles", [2500, pytest.param(10_000, marks=pytest.mark.thorough)])
+def test_soft_changes_in_any_order_are_soft_and_end(cycles):
     """Random changes of laws and limits, also in every cycle, with interruptions, outliers and the way out. Every
     output lies between the command and the safe effort of its cycle; no step is larger than what commands, safe
     efforts and lowered limits do by themselves and the ramps allow; when changes cease the output is the command.
@@ -169,7 +170,7 @@ def test_soft_changes_in_any_order_are_soft_and_end():
     safety.laws.replace(0)
     safety.activate(0.0)
     now, quiet, exact, ran, out, calm = 0.0, 0.0, 0, 0, 0, False
-    for cycle in range(10_000):
+    for cycle in range(cycles):
         elapsed = rng.choice([0.0, 1e-3, 4e-3])
         now, quiet, lowered = now + elapsed, quiet + elapsed, 0.0
         if rng.random() < (0.9 if cycle % 2000 < 50 else 0.02):
@@ -208,4 +209,4 @@ def test_soft_changes_in_any_order_are_soft_and_end():
             close(safety.output, np.clip(given[laws], -limit, limit))
             exact += not safety.clipped
         calm = event == ""
-    assert ran > 3_000 and exact > 100 and out > 50
+    assert ran > 0.3 * cycles and exact > 0.01 * cycles and out > 0.005 * cycles

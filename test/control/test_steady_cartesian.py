@@ -32,15 +32,17 @@ def share(rig, seconds, **how):
     return found[True] / max(found.total(), 1)
 
 
-@pytest.mark.parametrize("values", LAWS, ids=[" ".join(map(str, each.values())) or "plain" for each in LAWS])
+@pytest.mark.parametrize("values", [    # always the one with most terms; the walk has the plain one
+    pytest.param(each, marks=[pytest.mark.thorough] * (k != 2), id=" ".join(map(str, each.values())) or "plain")
+    for k, each in enumerate(LAWS)])
 def test_at_rest_on_the_way_to_a_goal_and_along_a_trajectory(values):
     rig = rubbing(**values)
     rig.run(0.8)
     assert share(rig, 0.1) == 1.0
     assert rig.goal([0.05, 0.03, -0.05], [0.1, 0.05, 0.1])
-    assert share(rig, 1.5) > 0.99
-    assert rig.follow(rig.circle(0.03, 3.0, 0.1))
-    assert share(rig, 4.0) > 0.98    # all pieces, and beyond the end
+    assert share(rig, 1.0) > 0.99
+    assert rig.follow(rig.circle(0.02, 2.0, 0.07))
+    assert share(rig, 2.4) > 0.98    # all pieces, and beyond the end
     assert rig.controller.on_twist(rig.now, "", [0.05, 0.0, 0.0], [0.0, 0.0, 0.0])
     assert share(rig, 0.05) == 0.0    # while the twist leads it
     rig.run(0.3)
@@ -53,7 +55,7 @@ def test_in_front_of_a_wall_and_behind_it(tmp_path):
     rig = rubbing(**{"walls.file": str(path)})
     rig.run(0.8)
     assert rig.goal([0.0, 0.1, 0.0])
-    assert share(rig, 3.0) > 0.9 and rig.controller.first.report()["wall_depth_mm"] > 1.0
+    assert share(rig, 2.0) > 0.9 and rig.controller.first.report()["wall_depth_mm"] > 1.0
 
 
 @pytest.mark.parametrize("event", ["wrench", "guide", "law", "stop", "lie", "lost", "fast", "far", "cancel",
@@ -68,7 +70,7 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
     if event == "wrench":
         assert both.on_target_wrench(rig.now, "", [0.0, 0.0, 0.0, 0.0, 0.0, -3.0])
     elif event == "guide":
-        rig.run(2.0)
+        rig.run(1.5)
         assert both.guide(rig.now, True)
     elif event == "law":
         both.apply(CartesianSettings.from_values({**settings, "law": "joint"}, both.first.model))
@@ -82,17 +84,18 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
              "far": {"force": np.array([0.0, 60.0, 0.0])}}.get(event, {})
     assert share(rig, 0.2, **usual) < (1.0 if event in ("fast", "far", "cancel") else 0.1)
     if event not in ("wrench", "guide", "law", "stop"):
-        rig.run(4.0)
+        rig.run(1.8)
         assert share(rig, 0.2) == 1.0
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 12))])
-def test_a_walk_with_and_without_the_steady_cycle_is_the_same(seed):
+@pytest.mark.parametrize(("seed", "events"), [(0, 7), *(pytest.param(seed, 25, marks=pytest.mark.thorough)
+                                                         for seed in range(12))])
+def test_a_walk_with_and_without_the_steady_cycle_is_the_same(seed, events):
     rng = np.random.default_rng(seed)
     rig = rubbing(seed, **LAWS[seed % len(LAWS)])
     rig.run(0.6)
     both = rig.controller
-    for _ in range(25):
+    for _ in range(events):
         event = rng.integers(12)
         if event <= 2:
             rig.goal(0.15 * rng.normal(size=3), 0.3 * rng.normal(size=3))
@@ -121,4 +124,4 @@ def test_a_walk_with_and_without_the_steady_cycle_is_the_same(seed):
                 **GAINS, **LAWS[seed % len(LAWS)], "stiffness.translation": rng.uniform(100.0, 600.0, 3).tolist(),
                 "law": str(rng.choice(["cartesian", "cartesian", "joint"]))}, both.first.model))
         rig.run(rng.uniform(0.1, 0.9))
-    assert both.hits[True] > 200 and both.hits[False] > 1000
+    assert both.hits[True] > 8 * events and both.hits[False] > 40 * events

@@ -64,9 +64,11 @@ class MitArm:
         if self.acting is None:
             return
         q_d, v_d, effort, kp, kd = self.acting
-        asked = effort + kp * (q_d - self.q) + kd * (v_d - self.v)
-        self.told = self.quantum * np.round(asked / self.quantum)
-        self.applied = np.clip(self.scale * self.told, -self.limit, self.limit)
+        asked = effort + kp * (q_d - self.data.qpos[self.places]) + kd * (v_d - self.data.qvel[self.dofs])
+        self.told = self.quantum * np.rint(asked / self.quantum)
+        self.applied = self.scale * self.told
+        if self.limit < np.inf:
+            self.applied = np.clip(self.applied, -self.limit, self.limit)
         if look is not None:
             look()
         self.data.qfrc_applied[self.dofs] = self.applied
@@ -78,7 +80,8 @@ class MitArm:
     def _hang(self, link, mass, place):
         body, force = self.mj.body(link).id, mass * self.mj.opt.gravity
         arm = self.data.xpos[body] + self.data.xmat[body].reshape(3, 3) @ place - self.data.xipos[body]
-        self.data.xfrc_applied[body] = np.concatenate([force, np.cross(arm, force)])
+        (x, y, z), (fx, fy, fz) = arm, force    # np.cross takes longer than a step
+        self.data.xfrc_applied[body] = fx, fy, fz, y * fz - z * fy, z * fx - x * fz, x * fy - y * fx
 
 
 def settings_of(model, values, **mit):

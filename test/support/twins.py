@@ -1,6 +1,7 @@
 """Two objects that have to be alike: whatever is called, is called on both, and what they return is compared."""
 from __future__ import annotations
 
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ def alike(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         return isinstance(other, np.ndarray) and one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, float):
+        if one == other:
+            return copysign(1.0, one) == copysign(1.0, other)
         return np.float64(one).tobytes() == np.float64(other).tobytes()
     if isinstance(one, tuple | list):
         return type(one) is type(other) and len(one) == len(other) and all(map(alike, one, other))
