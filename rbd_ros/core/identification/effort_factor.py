@@ -91,19 +91,20 @@ def _noise(y: Array, b: Array, parts: tuple[Array, ...], outside: float, freedom
     """Noise variance by fixed-point iteration, with the factors (m,) and the coefficients (m p,) of D at it: the error
     of the description is estimated with its prior, and takes effective degrees of freedom from the residual.
     """
-    variance, k = (float(y @ y) + outside) / freedoms, np.ones(b.shape[1])
+    variance, k, scales = (float(y @ y) + outside) / freedoms, np.ones(b.shape[1]), np.zeros(0)
     for _ in range(ROUNDS):
-        scales = np.maximum(np.abs(k), 1.0)
-        D = np.asarray(sum(s * part for s, part in zip(scales, parts, strict=True)))
-        U, s, _ = np.linalg.svd(D, full_matrices=False)
+        before, scales = scales, np.maximum(np.abs(k), 1.0)
+        if not np.array_equal(scales, before):
+            D = np.asarray(sum(s * part for s, part in zip(scales, parts, strict=True)))
+            U, s, _ = np.linalg.svd(D, full_matrices=False)
         shrinkage = s**2 / (s**2 + variance)
-        apply = inverse_covariance(D, variance)
+        apply = _inverse(U, s, variance)
         k = np.linalg.solve(b.T @ apply(b), b.T @ apply(y))
         residual = y - b @ k
         error = residual - U @ (shrinkage * (U.T @ residual))
-        before, variance = variance, max((float(error @ error) + outside) / max(freedoms - float(shrinkage.sum()), 1.0),
-                                         1e-12 * float(y @ y) / freedoms)
-        if abs(variance - before) < 1e-3 * before:
+        last, variance = variance, max((float(error @ error) + outside) / max(freedoms - float(shrinkage.sum()), 1.0),
+                                       1e-12 * float(y @ y) / freedoms)
+        if abs(variance - last) < 1e-3 * last:
             break
     return variance, k, np.concatenate([s * (D.T @ apply(residual)) for s in scales])
 
@@ -111,6 +112,11 @@ def _noise(y: Array, b: Array, parts: tuple[Array, ...], outside: float, freedom
 def inverse_covariance(D: Array, variance: float) -> Callable[[Array], Array]:
     """x → (variance 1 + D Dᵀ)⁻¹ x."""
     U, s, _ = np.linalg.svd(D, full_matrices=False)
+    return _inverse(U, s, variance)
+
+
+def _inverse(U: Array, s: Array, variance: float) -> Callable[[Array], Array]:
+    """The same, of the left singular vectors and singular values of D."""
     eigenvalues = s**2 + variance
     spans_all = U.shape[0] == U.shape[1]    # the complement is then rounding, which 1 / variance would amplify
 
