@@ -390,7 +390,8 @@ class Walk:
 @pytest.mark.parametrize(("name", "seeds"), [
     ("feedforward", [0]), ("cartesian", [0]), ("series", [0]),
     *(pytest.param(*each, marks=pytest.mark.thorough) for each in (
-        ("feedforward", [1, 2]), ("cartesian", [1, 2]), ("series", [1, 2]), ("flatness", [0, 1, 2]), ("elastic", [0, 1])))])
+        ("feedforward", [1, 2]), ("cartesian", [1, 2]), ("series", [1, 2]), ("flatness", [0, 1, 2]),
+        ("elastic", [0, 1])))])
 def test_a_random_walk_gives_the_same_to_the_bit(name, seeds, tmp_path, monkeypatch):
     seen = Counter()
     for seed in seeds:
