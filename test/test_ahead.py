@@ -321,3 +321,37 @@ def test_each_helper_gets_what_shares_most_with_what_it_did():
         ahead._give(helpers[helper], helpers, jobs, at_work)
     order = [(next(k for k in range(2) if helpers[k].pool is pool), name) for pool, name in given]
     assert order == [(0, "a"), (1, "b"), (0, "more a"), (1, "both")] and not jobs
+
+
+COMPILED_BY_CALLS = """
+import numba.core.event
+import rbd_ros as rbd
+from rbd_ros.core.compiled import ahead, entry
+from support.theory_calls import calls
+
+class Compilations(numba.core.event.Listener):
+    def on_start(self, event):
+        print(name, "compiles", event.data["dispatcher"].__name__)
+
+    def on_end(self, event):
+        pass
+
+name = "making the calls"
+ahead.know_all()
+for each in entry.ENTRIES:
+    each.compile()    # or loaded from the cache
+numba.core.event.register("numba:compile", Compilations())
+for name, (call, _) in calls().items():
+    call()
+for name in ("feedforward", "flatness", "cartesian"):
+    rbd.TorqueController(rbd.sample("two_link"), name).update(0.0, [0.3, 0.5], [0.1, 0.1])
+"""
+
+
+def test_no_function_of_the_library_compiles_beside_the_entries():
+    """Which are compiled once; all else would be in every process anew."""
+    root = Path(__file__).parents[1]
+    path = os.pathsep.join(map(str, (root, root / "test", *sys.path)))
+    found = subprocess.run([sys.executable, "-c", COMPILED_BY_CALLS], cwd=root, env=os.environ | {"PYTHONPATH": path},
+                           check=True, text=True, stdout=subprocess.PIPE).stdout
+    assert not found

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.model.surfaces.charts import chart_forms, chart_point
+from rbd_ros.core.model.surfaces.charts import chart_forms
 
 SURFACES = [rbd.Plane("a"), *(made("a", **sizes, inside=inside) for inside in (False, True) for made, sizes in (
     (rbd.Sphere, {"radius": 0.3}), (rbd.Cylinder, {"radius": 0.2}), (rbd.Ellipsoid, {"semi_axes": (0.5, 0.3, 0.2)}),
@@ -40,7 +40,7 @@ def test_forms_by_complex_step(surface, index, u):
 @pytest.mark.parametrize("u", POINTS)
 def test_coordinates_are_those_of_the_point(surface, index, u):
     """In the chart that is used there, which ends before its poles."""
-    point = np.array(chart_point(surface.shape, *u, bool(index)))
+    point = surface.chart(u, index).point
     found, used = surface.coordinates(point)
     again = surface.chart(found, used)
     np.testing.assert_allclose(again.point, point, atol=1e-14)

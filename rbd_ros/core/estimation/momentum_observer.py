@@ -143,7 +143,7 @@ class MomentumObserver:
         self._memory = np.zeros((ROWS, model.nv))
         self._law = np.empty((LAW, 0)) if friction is None else np.array(
             np.broadcast_to(fitting(model, friction).packed, (LAW, model.nv)), order="C")
-        self._work = np.empty(SIZE * node_count(model._block))
+        self._work = np.empty(SIZE * len(model._node_rows))
         self._scratch = np.zeros((SCRATCH, model.nv))
         self._last, self._middle = np.zeros((2, model.nq))
         self._zeros = np.zeros(model.nv)

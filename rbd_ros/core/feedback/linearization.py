@@ -21,9 +21,8 @@ from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
 from ..imaginary_step import STEP
 from ..lie import se3, so3
-from ..model.block import first_velocity, kind, node, node_count
+from ..model.block import IV
 from ..model.inertia import Array
-from ..model.joint_kinds import has_quaternion, is_free
 from ..model.robot_model import RobotModel
 from ..motion.trajectory import Reference
 from ..simulation.springs import ArmSprings, with_rotors
@@ -143,13 +142,12 @@ def _first_order(model: RobotModel, v: Array, by_q: Array, by_v: Array, by_u: Ar
 
 def _ad(model: RobotModel, v: Array) -> Array:
     """ad of the velocities (N, n, n) of the coordinates with a quaternion; the other coordinates commute."""
-    out, block = np.zeros((*v.shape, v.shape[-1])), model._block
-    for i in range(node_count(block)):
-        o = node(i)
-        if has_quaternion(kind(block, o)):
-            free = is_free(kind(block, o))
-            at = slice(first_velocity(block, o), first_velocity(block, o) + (6 if free else 3))
-            out[:, at, at] = se3.ad(v[:, at]) if free else so3.hat(v[:, at])
+    out = np.zeros((*v.shape, v.shape[-1]))
+    for row, kind in model._kinds:
+        if kind.quaternion is not None:
+            begin = int(row[IV])
+            at = slice(begin, begin + (6 if kind.free else 3))
+            out[:, at, at] = se3.ad(v[:, at]) if kind.free else so3.hat(v[:, at])
     return out
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.mass_matrix import mass_matrix
-from ..model.block import GRAVITY, MASS, PARENT, TYPE, node
+from ..model.block import GRAVITY, MASS, PARENT, TYPE
 from ..model.inertia import Array
 from ..model.joints import kind_of
 from ..model.robot_model import RobotModel
@@ -154,10 +154,9 @@ class Variational:
 
 def _floats_alone(model: RobotModel, joints: Array) -> bool:
     """Whether the robot has one floating base with mass, and is subject to wrenches and efforts only."""
-    block = model._block
-    rows = [node(i) for i in range(len(model._node_rows))]
-    roots = [o for o in rows if block[o + PARENT] < 0]
-    if len(roots) != 1 or not kind_of(int(block[roots[0] + TYPE])).free or sum(block[o + MASS] for o in rows) <= 0.0:
+    rows = model._node_rows
+    roots = [row for row in rows if row[PARENT] < 0]
+    if len(roots) != 1 or not kind_of(int(roots[0][TYPE])).free or rows[:, MASS].sum() <= 0.0:
         return False
     return not (joints[[BREAKAWAY, LOAD], :6].any() or model.damping[:6].any() or np.asarray(model.armature)[:6].any())
 

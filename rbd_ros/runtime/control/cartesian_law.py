@@ -15,7 +15,6 @@ from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.dynamics.walls import RECESS
 from ...core.errors import RbdError
 from ...core.steady import cartesian_cycle as cycle
-from ...core.model.block import node_count
 from ...core.model.robot_model import RobotModel
 from ..damping_gains import SAMPLES, STABLE
 from .cartesian_settings import CartesianSettings
@@ -60,7 +59,7 @@ class CartesianLaw:
         self._joints = np.zeros((JOINTS, n))
         self._joints[1:] = (model.position_lower + settings.margin, model.position_upper - settings.margin,
                             settings.limit_stiffness)
-        self._work = np.empty(SIZE * node_count(model._block))
+        self._work = np.empty(SIZE * len(model._node_rows))
         self._matrices, self._rows, self._small = np.empty((2 * n, n)), np.empty((ROWS, n)), np.empty((SMALL, 6))
         self.known, self._nothing, self._evaluated = np.zeros(KNOWN), np.zeros(12), False
 

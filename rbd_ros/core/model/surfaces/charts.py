@@ -11,12 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from ...lie.spatial import cross
-from .shapes import CYLINDER, PLANE, SPHERE, TORUS, bend, chart_axis, normal, turned_axes, turned_back
+from ...compiled.entry import quick_entry
+from ...compiled.kernel import kernel
+from ...lie.spatial import cross, dot
+from ..inertia import Array
+from .shapes import CYLINDER, PLANE, SPHERE, TORUS, bend, chart_axis, normal, polar, turned_axes, turned_back
 
 Shape = tuple[int, float, float, float, float]
+FORMS = 22    # point 3, axes 9, metric 4, curvature 4, torsion 2
 
 
+@kernel
 def chart_point(shape: Shape, u1: Any, u2: Any, second: bool) -> tuple[Any, Any, Any]:
     """Point c(u)."""
     kind, side, a, b, c = shape
@@ -33,6 +38,7 @@ def chart_point(shape: Shape, u1: Any, u2: Any, second: bool) -> tuple[Any, Any,
     return (a * m[0], a * m[1], a * m[2]) if kind == SPHERE else (a * m[0], b * m[1], c * m[2])
 
 
+@kernel
 def chart_coordinates(shape: Shape, x: Any, second: bool) -> tuple[float, float]:
     """Coordinates u of a point (real numbers) of the surface."""
     kind, side, a, b, c = shape
@@ -47,6 +53,7 @@ def chart_coordinates(shape: Shape, x: Any, second: bool) -> tuple[float, float]
     return np.arctan2(m[1], m[0]), side * np.arctan2(m[2], np.hypot(m[0], m[1]))
 
 
+@kernel
 def chart_slopes(shape: Shape, u1: Any, u2: Any, second: bool) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
     """∂c/∂u₁ and ∂c/∂u₂."""
     kind, side, a, b, c = shape
@@ -67,14 +74,46 @@ def chart_slopes(shape: Shape, u1: Any, u2: Any, second: bool) -> tuple[tuple[An
     return (a * m1[0], b * m1[1], c * m1[2]), (side * a * m2[0], side * b * m2[1], side * c * m2[2])
 
 
-def chart_forms(shape: Shape, u: Any, second: bool) -> tuple[Any, Any, Any, Any, Any]:
-    """Point, axes, metric, curvature and torsion at u."""
-    u1, u2 = u
-    p = chart_point(shape, u1, u2, second)
+@quick_entry("void(float64[::1], complex128[::1], boolean, complex128[::1])")
+def forms_entry(numbers, u, second, out):
+    """`chart_forms` of a shape of 5 numbers, rows of matrices one after the other, into out (22,)."""
+    o = 0.0 * u[0]
+    shape = int(numbers[0]), numbers[1], numbers[2] + o, numbers[3] + o, numbers[4] + o
+    p = chart_point(shape, u[0], u[1], second)
     n = normal(shape, p)
     x, torsion = chart_axis(shape, p, n, second)
     y = cross(n, x)
-    across = np.array([x, y])
-    bent = np.column_stack([bend(shape, p, n, x), bend(shape, p, n, y)])
-    return (np.array(p), np.column_stack([x, y, n]), across @ np.column_stack(chart_slopes(shape, u1, u2, second)),
-            across @ bent, across @ np.array(torsion))
+    by_u1, by_u2 = chart_slopes(shape, u[0], u[1], second)
+    bent_x, bent_y = bend(shape, p, n, x), bend(shape, p, n, y)
+    for i in range(3):
+        out[i] = p[i]
+        out[3 + 3 * i], out[4 + 3 * i], out[5 + 3 * i] = x[i], y[i], n[i]
+    out[12], out[13], out[14], out[15] = dot(x, by_u1), dot(x, by_u2), dot(y, by_u1), dot(y, by_u2)
+    out[16], out[17], out[18], out[19] = dot(x, bent_x), dot(x, bent_y), dot(y, bent_x), dot(y, bent_y)
+    out[20], out[21] = dot(x, torsion), dot(y, torsion)
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1])")
+def coordinates_entry(numbers, point, out):
+    """Coordinates (2,) of a point of a shape of 5 numbers; whether they are of the second chart."""
+    shape = int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4]
+    x = point[0], point[1], point[2]
+    second = polar(shape, normal(shape, x))
+    out[0], out[1] = chart_coordinates(shape, x, second)
+    return second
+
+
+def chart_forms(shape: Shape, u: Any, second: bool) -> tuple[Any, Any, Any, Any, Any]:
+    """Point (3,), axes (3, 3), metric (2, 2), curvature (2, 2) and torsion (2,) at u (2,), real or complex."""
+    out = np.empty(FORMS, dtype=complex)
+    forms_entry.call(np.array(shape, dtype=float), u.astype(complex), second, out)
+    if not np.iscomplexobj(u):
+        out = out.real.copy()
+    return out[:3], out[3:12].reshape(3, 3), out[12:16].reshape(2, 2), out[16:20].reshape(2, 2), out[20:]
+
+
+def coordinates_of(shape: Shape, point: Array) -> tuple[Array, int]:
+    """Coordinates (2,) of a point (3,) of the surface, and the index of their chart."""
+    u = np.empty(2)
+    second = coordinates_entry.call(np.array(shape, dtype=float), np.array(point), u)
+    return u, int(second)

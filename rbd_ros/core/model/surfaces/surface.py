@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import RbdError, shown
 from ..checks.frames import Frame, frame_pose
 from ..inertia import Array, finite
 from ..scalars import positive
-from .charts import Shape, chart_coordinates, chart_forms
-from .shapes import CYLINDER, ELLIPSOID, PLANE, SPHERE, TORUS, normal, polar
+from .charts import Shape, chart_forms, coordinates_of
+from .shapes import CYLINDER, ELLIPSOID, PLANE, SPHERE, TORUS
 
 
 class Chart(NamedTuple):
@@ -60,9 +59,7 @@ class Surface:
 
     def coordinates(self, point: ArrayLike) -> tuple[Array, int]:
         """Coordinates u (2,) of a point (3,) of the surface, in its frame, and the chart: 0, or 1 near poles."""
-        x = tuple(finite(point, (3,), "point").tolist())
-        second = bool(polar(self.shape, normal(self.shape, x)))
-        return np.array(chart_coordinates(self.shape, x, second)), int(second)
+        return coordinates_of(self.shape, finite(point, (3,), "point"))
 
     def chart(self, u: ArrayLike, index: int = 0) -> Chart:
         """Geometry of the surface at u (2,).
