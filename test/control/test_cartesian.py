@@ -461,11 +461,11 @@ def test_what_replaces_a_trajectory_makes_no_step():
 def test_a_trajectory_waits_for_a_link_that_is_held_up_and_goes_on():
     rig = Rig(**{"stiffness.translation": [60.0] * 3, "stiffness.rotation": [4.0] * 3}).run(0.8)
     first = rig.pose
-    assert rig.follow(rig.circle(0.12, 6.4))
+    assert rig.follow(rig.circle(0.15, 8.0))
     efforts = rig.blocked(3.0)
     assert rig.controller.report()["position_error_mm"] < 160.0 and np.abs(np.diff(efforts, axis=0)).max() < 1.0
     assert not rig.controller.filter.waits
-    rig.run(10.0)
+    rig.run(12.0)
     np.testing.assert_allclose(rig.pose[:3], first[:3], atol=2e-3)
     assert rig.fastest < 1.3 and rig.controller.report()["goals_dropped"] == 0
 

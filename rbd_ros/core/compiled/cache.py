@@ -57,7 +57,11 @@ def key_of_core() -> str:
 
 
 def dependencies(path: Path) -> list[Path]:
-    """The files of the core that a file of it imports, directly or not, and the file itself; sorted."""
+    """The files of the core that a file of it imports, directly or not, and the file itself; sorted. Of a file outside
+    the core itself alone.
+    """
+    if not path.is_relative_to(_CORE):
+        return [path]
     return [_CORE / file for file in _reached(path.relative_to(_CORE).as_posix())]
 
 
