@@ -9,6 +9,10 @@ import rbd_ros as rbd
 from rbd_interfaces.msg import Contact
 
 
+def stamp(message):
+    return message.header.stamp.sec, message.header.stamp.nanosec
+
+
 def test_it_stops_with_the_answer_after_the_contact(start_node, tmp_path, private_domain):
     """An arm that stands still whatever its torque: something holds it."""
     contacts: list[Contact] = []
@@ -21,13 +25,13 @@ def test_it_stops_with_the_answer_after_the_contact(start_node, tmp_path, privat
             peer.send_reference(NAMES, Q_REF, V_REF, A_REF)
             peer.send_state(NAMES, Q, np.zeros(2))
 
-        peer.spin_until(lambda: contacts and peer.efforts and peer.diagnostics.get("mode") == "stopped", "a stop", send)
-        sent = {(message.header.stamp.sec, message.header.stamp.nanosec): list(message.effort)
-                for message in peer.efforts}
-        first = contacts[0].header.stamp.sec, contacts[0].header.stamp.nanosec
+        peer.spin_until(lambda: contacts and peer.efforts and stamp(peer.efforts[-1]) > stamp(contacts[0])
+                        and peer.diagnostics.get("mode") == "stopped", "a stop, and an answer after it", send)
+        sent = {stamp(message): list(message.effort) for message in peer.efforts}
+        first = stamp(contacts[0])
         gravity = rbd.gravity_effort(rbd.load_urdf(URDF.format(shoulder=100)), Q)
-        before = [effort for stamp, effort in sent.items() if stamp <= first]
-        after = [effort for stamp, effort in sent.items() if stamp > first]
+        before = [effort for at, effort in sent.items() if at <= first]
+        after = [effort for at, effort in sent.items() if at > first]
         assert not np.allclose(before[-1], gravity, atol=0.5) and len(after) >= 1
         np.testing.assert_allclose(after, np.broadcast_to(gravity, np.shape(after)), rtol=0, atol=1e-9)
         assert contacts[0].touching and contacts[0].header.frame_id in ("upper", "lower")
