@@ -133,6 +133,10 @@ class DemoRecorder:
 
         Returns the stamp of the start (ns).
         """
+        self._catch_up()
+        asked = self._now
+        self._release(asked + NOT_YET, before=asked + NOT_YET)
+        lead = max(lead, 4.0 * (self._now - asked) / SECOND)    # of what an answer takes on this machine
         for longer in (1.0, 2.0, 4.0):
             self._catch_up()
             start = self._now + int(longer * lead * SECOND)

@@ -163,7 +163,8 @@ def test_arm_and_stiffness_follow_in_closed_loop(start, private_domain):
         peer.spin_until(lambda: seconds(peer.states[-1]) > begins + 0.1, "motion")
         assert peer.set_parameter("stiffness", 500.0).successful
         settled = max(seconds(peer.states[-1]) + 1.0, begins + 0.8)
-        peer.spin_until(lambda: seconds(peer.states[-1]) > settled, "end of the motion")
+        peer.spin_until(lambda: min(seconds(peer.states[-1]), seconds(peer.motor_states[-1])) > settled,
+                        "end of the motion")
         errors = []
         for state in peer.states:
             s = np.clip((seconds(state) - begins) / 0.6, 0.0, 1.0)
