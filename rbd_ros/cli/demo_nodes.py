@@ -1,6 +1,7 @@
 """Motions executed by nodes: `simulator` and `feedforward` as processes, joined by ROS topics, as on a real robot."""
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -39,11 +40,21 @@ def execute(folder: Path, joints: tuple[str, ...], nodes: Mapping[str, Mapping[s
     """The `Recording` of a motion, and the ended processes, whose logs are in `folder`.
 
     nodes: parameters by name of the node, `simulator` and `feedforward` among them; points: of the motion, or a
-    function of the `DemoRecorder`. Time counts as that of the simulation, which waits for the torque.
+    function of the `DemoRecorder`. Time counts as that of the simulation, which waits for the torque. On a machine that
+    is too busy for it to begin, all is started again, up to two times.
     """
+    from ..nodes.demo_recorder import TooBusy
+
+    for attempt in range(2):
+        with contextlib.suppress(TooBusy):
+            return _execute(f"/rbd_demo_{os.getpid()}_{attempt}", folder, joints, nodes, points, progress, rate)
+    return _execute(f"/rbd_demo_{os.getpid()}", folder, joints, nodes, points, progress, rate)
+
+
+def _execute(namespace: str, folder: Path, joints: tuple[str, ...], nodes: Mapping[str, Mapping[str, Any]],
+             points: Points | Callable[[Any], Points], progress: Progress, rate: float) -> tuple[Any, NodeProcesses]:
     from ..nodes.demo_recorder import DemoRecorder
 
-    namespace = f"/rbd_demo_{os.getpid()}"
     waiting = {
         "simulator": {"brakes_until": RELEASED_LATER, "publish_rate": rate, "command_timeout": 0.5,
                       "step": 1.0 / (rate * math.ceil(1000.0 / rate)), "wait_for_command": PATIENCE,

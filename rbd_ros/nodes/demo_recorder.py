@@ -45,6 +45,10 @@ class Recording:
     plant: dict[str, float] = field(default_factory=dict)
 
 
+class TooBusy(RbdError):
+    """The simulated robot and its controller do not answer in time for the motion to begin."""
+
+
 class DemoRecorder:
     """Client of the nodes `simulator` and `feedforward` of one namespace; a context manager."""
 
@@ -151,7 +155,7 @@ class DemoRecorder:
             if self._now < latest:
                 return start
             self._release(start + NOT_YET, before=start)
-        raise RbdError("this machine is too busy: the controller takes the trajectory too late")
+        raise TooBusy("this machine is too busy: the controller takes the trajectory too late")
 
     def _following(self, seen: int) -> bool:
         """Whether the controller follows, by a report after the first `seen` ones."""
@@ -168,7 +172,7 @@ class DemoRecorder:
             raise RbdError(f"the simulator refuses to set its brakes: {result.reason}")
         self._catch_up()
         if self._now >= before:    # the simulator may have received it too late
-            raise RbdError("this machine is too busy: the simulator answers too late")
+            raise TooBusy("this machine is too busy: the simulator answers too late")
 
     def _message(self, start: int, hold: int, t: Array, q: Array, v: Array, a: Array) -> JointTrajectory:
         """The motion from `start` (ns) on, after `hold` (ns) at its first position.
