@@ -349,7 +349,7 @@ for name in ("feedforward", "flatness", "cartesian"):
 
 
 def test_no_function_of_the_library_compiles_beside_the_entries():
-    """Which are compiled once; all else would be in every process anew."""
+    """Machine code of entries is kept in the cache; kernels called from Python would be compiled in every process."""
     root = Path(__file__).parents[1]
     path = os.pathsep.join(map(str, (root, root / "test", *sys.path)))
     found = subprocess.run([sys.executable, "-c", COMPILED_BY_CALLS], cwd=root, env=os.environ | {"PYTHONPATH": path},

@@ -16,6 +16,7 @@ from .processes import NodeProcesses
 
 Points = tuple[Array, Array, Array, Array]    # times (N,) from 0, positions, velocities, accelerations (N, nv)
 RATE = 500.0             # Hz
+LEADS = (2.0, 4.0, 8.0)    # s from the sending of a motion to its start, by attempts
 PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 HISTORY = 30_000         # depth of the recorder's queue of states, for busy machines
 RELEASED_LATER = 1e12    # a stamp that is never reached
@@ -40,21 +41,23 @@ def execute(folder: Path, joints: tuple[str, ...], nodes: Mapping[str, Mapping[s
     """The `Recording` of a motion, and the ended processes, whose logs are in `folder`.
 
     nodes: parameters by name of the node, `simulator` and `feedforward` among them; points: of the motion, or a
-    function of the `DemoRecorder`. Time counts as that of the simulation, which waits for the torque. On a machine that
-    is too busy for it to begin, all is started again, up to two times.
+    function of the `DemoRecorder`. Time counts as that of the simulation, which waits for the torque. If the nodes
+    answer too late for the start of the motion, they are started again, with more time until then.
     """
     from ..nodes.demo_recorder import TooBusy
 
-    for attempt in range(2):
+    for lead in LEADS[:-1]:
         with contextlib.suppress(TooBusy):
-            return _execute(f"/rbd_demo_{os.getpid()}_{attempt}", folder, joints, nodes, points, progress, rate)
-    return _execute(f"/rbd_demo_{os.getpid()}", folder, joints, nodes, points, progress, rate)
+            return _execute(folder, joints, nodes, points, progress, rate, lead)
+    return _execute(folder, joints, nodes, points, progress, rate, LEADS[-1])
 
 
-def _execute(namespace: str, folder: Path, joints: tuple[str, ...], nodes: Mapping[str, Mapping[str, Any]],
-             points: Points | Callable[[Any], Points], progress: Progress, rate: float) -> tuple[Any, NodeProcesses]:
+def _execute(folder: Path, joints: tuple[str, ...], nodes: Mapping[str, Mapping[str, Any]],
+             points: Points | Callable[[Any], Points], progress: Progress, rate: float,
+             lead: float) -> tuple[Any, NodeProcesses]:
     from ..nodes.demo_recorder import DemoRecorder
 
+    namespace = f"/rbd_demo_{os.getpid()}_{lead:g}"
     waiting = {
         "simulator": {"brakes_until": RELEASED_LATER, "publish_rate": rate, "command_timeout": 0.5,
                       "step": 1.0 / (rate * math.ceil(1000.0 / rate)), "wait_for_command": PATIENCE,
@@ -65,7 +68,7 @@ def _execute(namespace: str, folder: Path, joints: tuple[str, ...], nodes: Mappi
             processes.start(name, {**parameters, **waiting.get(name, {})})
         with DemoRecorder(namespace, joints, processes.check, HISTORY) as recorder:
             recorder.wait_until_ready(60.0)
-            recording = recorder.play(points(recorder) if callable(points) else points, progress.at)
+            recording = recorder.play(points(recorder) if callable(points) else points, progress.at, lead)
         processes.close_after(recording.report)
     return recording, processes
 

@@ -27,7 +27,6 @@ from .base.conversions import nanoseconds
 
 Array = NDArray[np.float64]
 SECOND = 1_000_000_000
-NOT_YET = 10**6 * SECOND    # ns until brakes would open that are engaged again
 
 
 @dataclass
@@ -46,7 +45,7 @@ class Recording:
 
 
 class TooBusy(RbdError):
-    """The simulated robot and its controller do not answer in time for the motion to begin."""
+    """The nodes answered after the motion was to start: where the simulated robot is then is not known."""
 
 
 class DemoRecorder:
@@ -116,7 +115,7 @@ class DemoRecorder:
         """Release the brakes at the start of a trajectory, and record until its end.
 
         points: times (N,) from 0, positions, velocities, accelerations (N, nv) in model order. lead: s from now to
-        the start, for the controller to take the trajectory and to ramp in; extended if insufficient.
+        the start, for the controller to take the trajectory and to ramp in; `TooBusy` if that takes longer.
         """
         start = self._begin(points, lead)
         end = start + int(points[0][-1] * SECOND)
@@ -132,46 +131,35 @@ class DemoRecorder:
         return self._recording(start, end)
 
     def _begin(self, points: tuple[Array, Array, Array, Array], lead: float) -> int:
-        """Send the trajectory and release the brakes at its start, again with a later one until the controller follows
-        in time.
-
-        Returns the stamp of the start (ns).
+        """Send the trajectory, and the time of its start to the brakes; returns the stamp of the start (ns) when the
+        controller follows.
         """
         self._catch_up()
-        asked = self._now
-        self._release(asked + NOT_YET, before=asked + NOT_YET)
-        lead = max(lead, 4.0 * (self._now - asked) / SECOND)    # of what an answer takes on this machine
-        for longer in (1.0, 2.0, 4.0):
-            self._catch_up()
-            start = self._now + int(longer * lead * SECOND)
-            latest = start - int(0.4 * longer * lead * SECOND)    # else time to engage the brakes again
-            # It starts at rest, at the position to which the controller returns from an earlier attempt.
-            self._trajectory.publish(self._message(start, (start - latest) // 2, *points))
-            self._release(start, before=start)
-            seen = len(self._reports)
-            self._wait(lambda: self._following(seen) or self._now >= latest,  # noqa: B023
-                       60.0 + 20.0 * longer * lead, "the controller")
-            self._catch_up()
-            if self._now < latest:
-                return start
-            self._release(start + NOT_YET, before=start)
-        raise TooBusy("this machine is too busy: the controller takes the trajectory too late")
+        start, hold = self._now + int(lead * SECOND), int(0.2 * lead * SECOND)
+        self._trajectory.publish(self._message(start, hold, *points))
+        self._release(start)
+        seen = len(self._reports)
+        self._wait(lambda: self._following(seen) or self._now >= start - hold, 60.0 + 20.0 * lead, "the controller")
+        self._catch_up()
+        if self._now >= start - hold:
+            raise TooBusy("this machine is too busy: the controller takes the trajectory too late")
+        return start
 
     def _following(self, seen: int) -> bool:
         """Whether the controller follows, by a report after the first `seen` ones."""
         return any(report.get("mode") in ("ramp_in", "running") for _, report in self._reports[seen:])
 
-    def _release(self, stamp: int, before: int) -> None:
-        """Tell the simulator to release the brakes at this stamp (ns); it must know before that one."""
-        value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=stamp / SECOND)
+    def _release(self, start: int) -> None:
+        """Tell the simulator to release the brakes at this stamp (ns)."""
+        value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=start / SECOND)
         future = self._parameters.call_async(SetParameters.Request(
             parameters=[Parameter(name="brakes_until", value=value)]))
         self._wait(future.done, 60.0, "the simulator to set its brakes")
         result = future.result().results[0]
         if not result.successful:
-            raise RbdError(f"the simulator refuses to set its brakes: {result.reason}")
+            raise RbdError(f"the simulator refuses to release its brakes: {result.reason}")
         self._catch_up()
-        if self._now >= before:    # the simulator may have received it too late
+        if self._now >= start:    # the simulator may have received it too late
             raise TooBusy("this machine is too busy: the simulator answers too late")
 
     def _message(self, start: int, hold: int, t: Array, q: Array, v: Array, a: Array) -> JointTrajectory:

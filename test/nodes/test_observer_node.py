@@ -92,7 +92,9 @@ def test_a_load_is_told_and_taken_over_by_a_torque_node(tmp_path, private_domain
             first = adopt("feedforward")
             assert not first.success and "no estimate on /observer/payload" in first.message
             peer.spin_until(lambda: told and told[-1].observed[0] and told[-1].half_width[0] < 0.01, "a load", send)
-            while "has not shown" in (first := adopt("feedforward")).message:    # the estimate is still on its way
+            for _ in range(500):    # the estimate may still be on its way
+                if (first := adopt("feedforward")).success:
+                    break
                 send()
             answers = [first, adopt("observer")]
             assert all(answer.success for answer in answers), answers

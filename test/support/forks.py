@@ -1,22 +1,23 @@
 """Processes of `python -m <module>` that begin where the imports are done.
 
-A node takes more than a second of processor time for its imports and to load its kernels, which some hundred tests
-need not pay each: one process does that and then forks, once per process that is asked for, which runs the module as
-`__main__` with arguments, environment and output of its own.
+The imports of a node and the loading of its kernels take more than a second of processor time, in some hundred tests.
+One server process does both and then forks once per requested process. The fork runs the module as `__main__`, with its
+own arguments, environment and output.
 """
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import importlib
 import inspect
 import json
 import os
 import runpy
+import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,15 @@ class Fork:
 
     def wait(self, timeout: float | None = None) -> int:
         """The exit code; `subprocess.TimeoutExpired` after `timeout` seconds."""
-        begin = time.monotonic()
-        while (code := self.poll()) is None:
-            if timeout is not None and time.monotonic() > begin + timeout:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout)
-            time.sleep(0.003)
+        if self.poll() is None:
+            process = os.pidfd_open(self.pid)    # readable when it has ended
+            try:
+                select.select([process], [], [], timeout)
+            finally:
+                os.close(process)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
         return code
 
     def send_signal(self, number: int) -> None:
@@ -69,13 +74,12 @@ class _Server:
     def ask(self, request: Any) -> Any:
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
-        return json.loads(self._process.stdout.readline())
+        answer = self._process.stdout.readline()
+        assert answer, "the process that forks has ended: its error is above"
+        return json.loads(answer)
 
     def end(self) -> None:
         self._process.communicate()
-
-
-_servers: list[_Server] = []
 
 
 def new_environment() -> dict[str, str]:
@@ -89,10 +93,9 @@ def _inherited() -> dict[str, str]:
     return {name: value for name, value in new_environment().items() if name not in OWN}
 
 
+@functools.cache
 def _server() -> _Server:
-    if not _servers:
-        _servers.append(_Server())
-    return _servers[0]
+    return _Server()
 
 
 def same_environment() -> bool:

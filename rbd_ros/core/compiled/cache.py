@@ -57,8 +57,8 @@ def key_of_core() -> str:
 
 
 def dependencies(path: Path) -> list[Path]:
-    """The files of the core that a file of it imports, directly or not, and the file itself; sorted. Of a file outside
-    the core itself alone.
+    """A file of the core and the files of the core that it imports, directly or not, sorted; of another file, that file
+    alone.
     """
     if not path.is_relative_to(_CORE):
         return [path]
@@ -66,7 +66,7 @@ def dependencies(path: Path) -> list[Path]:
 
 
 def _reached(file: str) -> list[str]:
-    """As `dependencies`, relative to the core: every start asks for some hundred, and text is faster than `Path`."""
+    """`dependencies` by paths relative to the core: text, because `Path` would take 0.1 s at the start of each node."""
     files: set[str] = set()
     waiting = [file]
     while waiting:
@@ -108,7 +108,7 @@ def _imports(file: str) -> tuple[str, ...]:
     folders = file.split("/")[:-1]
     files = []
     for dots, module, names in _IMPORT.findall(_text(_CORE / file)):
-        if len(dots) <= len(folders) + 1:
+        if len(dots) <= len(folders) + 1:    # within the core
             parts = folders[:len(folders) + 1 - len(dots)] + (module.split(".") if module else [])
             for name in re.findall(r"\w+", names):    # the name may be a module
                 files.append(_file("/".join([*parts, name])) or _file("/".join(parts)))

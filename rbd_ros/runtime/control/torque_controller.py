@@ -104,7 +104,7 @@ class Controller(ABC, Generic[L]):
         self._noticed, self._last_notice = 0, ""
         self._lost_at = math.inf    # time at which the states ceased, s
         self._settled_ns, self._settling = 0, SETTLING    # time of the last state; how many may be outliers
-        self._moved_at = self._seen_at = -math.inf    # s: of the last state in motion, and in `rests`
+        self._moved_at = self._seen_at = -math.inf    # times of the last states in motion and in `rests`, s
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
         self._defect: NoCommand | None = None    # of the cycle before, after its answer
