@@ -24,6 +24,7 @@ from rbd_interfaces.msg import JointEffort, MotionRequest
 
 from ..core.errors import RbdError
 from .base.conversions import nanoseconds
+from .base.rclpy_inside import take
 
 Array = NDArray[np.float64]
 SECOND = 1_000_000_000
@@ -64,7 +65,7 @@ class DemoRecorder:
         self._reports: list[tuple[int, dict[str, str]]] = []
         self._plant_reports: list[tuple[int, dict[str, str]]] = []
         self._reports_of = {f"{namespace}/feedforward": self._reports, f"{namespace}/simulator": self._plant_reports}
-        node.create_subscription(JointState, "joint_states", self._on_state, history)
+        self._subscription = node.create_subscription(JointState, "joint_states", self._on_state, history)
         node.create_subscription(JointEffort, "feedforward/effort", self._on_effort, 10)
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         self._trajectory = node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", 1)
@@ -207,18 +208,16 @@ class DemoRecorder:
                 self._reports_of[status.name].append((self._now, {item.key: item.value for item in status.values}))
 
     def _catch_up(self) -> None:
-        """Read the waiting states: after a standstill of this process the last read state is outdated."""
-        until, idle = time.monotonic() + 60.0, 0
-        while idle < 5 and time.monotonic() < until:    # other messages come between two states
-            count = len(self._states)
-            self._executor.spin_once(timeout_sec=0.0)
-            idle = 0 if len(self._states) > count else idle + 1
+        """Read the waiting states, without the executor, which a busy machine lets fall behind them."""
+        while (taken := take(self._subscription)) is not None:
+            self._on_state(taken[0])
 
     def _wait(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
         deadline = time.monotonic() + timeout
         checked = 0.0
         while not condition():
             self._executor.spin_once(timeout_sec=0.05)
+            self._catch_up()
             now = time.monotonic()
             if now > checked + 0.2:
                 self._check()
