@@ -63,6 +63,34 @@ def friction_boxes(joints, v, effort, scale, boxes):
     return rubs
 
 
+@kernel
+def rubs(joints):
+    """Whether any coordinate has dry friction."""
+    for i in range(joints.shape[1]):
+        if (joints[COULOMB, i] != 0.0 or joints[BREAKAWAY, i] != 0.0 or joints[BRAKES, i] != 0.0
+                or joints[ASYMMETRY, i] != 0.0 or joints[LOAD, i] != 0.0):
+            return True
+    return False
+
+
+@kernel
+def has_stops(joints):
+    """Whether any coordinate has a stop."""
+    for i in range(joints.shape[1]):
+        if joints[POSITION, i] >= 0.0 and (joints[LOWER, i] > -np.inf or joints[UPPER, i] < np.inf):
+            return True
+    return False
+
+
+@kernel
+def is_limited(joints):
+    """Whether any coordinate has a stop or a velocity limit."""
+    for i in range(joints.shape[1]):
+        if joints[FASTEST, i] < np.inf:
+            return True
+    return has_stops(joints)
+
+
 @sweep
 def limit_boxes(joints, q, v, boxes):
     """Add boxes for the limits that a state exceeds; returns 0 if there is no new one, 1, or 2 if one is a stop."""

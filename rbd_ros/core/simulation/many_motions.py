@@ -9,7 +9,7 @@ from ..compiled.kernel import sweep
 from ..model.block import size_v
 from ..specialize.many_states import compute_range
 from .discrete_mechanics import CARRIED, variational
-from .joint_data import BOX_ROWS, DAMPING, finite, limit_boxes
+from .joint_data import BOX_ROWS, DAMPING, finite, is_limited, limit_boxes
 from .pd_law import command
 from .rk4_steps import rk4
 from .semi_implicit_steps import moved, semi_implicit
@@ -56,7 +56,7 @@ def step_in_lanes(code, B, states, given, joints, h, s, start, count, scratch, s
     """Step s of `count` states, the first of them number `start`, in place: states (LANES, nq), (LANES, nv). Returns
     how many it left as they were: those that are not for this code, or would be beyond a limit; their `good` is 0.
     """
-    positions, rates = states
+    (positions, rates), (joints, limited) = states, joints
     efforts, gains, reference, period, last = given
     tau, a, good, nothing, q1, v1, dv, boxes = space
     for r in range(count):
@@ -71,7 +71,7 @@ def step_in_lanes(code, B, states, given, joints, h, s, start, count, scratch, s
         for j in range(v1.shape[0]):
             v1[j] = rates[r, j] + h * a[r, j]
         moved(B, positions[r], v1, h, dv, q1)
-        if good[r] == 1.0 and finite(q1, v1) and limit_boxes(joints, q1, v1, boxes) == 0:
+        if good[r] == 1.0 and finite(q1, v1) and (not limited or limit_boxes(joints, q1, v1, boxes) == 0):
             assign(positions[r], q1)
             assign(rates[r], v1)
         else:
@@ -94,13 +94,14 @@ def motions_in_lanes(code, B, q, v, efforts, gains, reference, period, last, joi
     positions, rates, good = np.empty((LANES, nq)), np.empty((LANES, n)), np.empty(LANES)
     space = (np.empty((LANES, n)), np.empty((LANES, n)), good, np.empty((LANES, 0)), np.empty(nq), np.empty(n),
              np.empty(n), np.zeros((BOX_ROWS, n)))
+    limited = is_limited(joints)
     for start in range(begin, end, LANES):
         count = min(LANES, end - start)
         for r in range(count):
             assign(positions[r], q[start + r, 0])
             assign(rates[r], v[start + r, 0])
         for s in range(every * (q.shape[1] - 1)):
-            if step_in_lanes(code, B, (positions, rates), given, joints, h, s, start, count, scratch, space) > 0:
+            if step_in_lanes(code, B, (positions, rates), given, (joints, limited), h, s, start, count, scratch, space) > 0:
                 for r in range(count):
                     i = start + r
                     if good[r] == 0.0 and made[i]:

@@ -64,19 +64,22 @@ def command(B, q, v, efforts, law, s, out):
         assign(out, given)
         return
     count = last.shape[0]
-    new = last[s % count]
-    if s % period == 0:
+    now, before, after = (0, 0, 0) if count == 1 else (s % count, (s - 1) % count, (s + 1) % count)
+    new = last[now]
+    if period == 1 or s % period == 0:
         aim = reference[min(s, reference.shape[0] - 1)]
-        for i in range(node_count(B)):
+        for i in range(v.shape[0] if q.shape[0] == v.shape[0] else 0):    # plain coordinates
+            new[i] = aim[i] - q[i]
+        for i in range(0 if q.shape[0] == v.shape[0] else node_count(B)):
             o = node(i)
             if B[o + OWNER] != 0.0:
                 between_node(B, o, q, aim, first_position(B, o), new, first_velocity(B, o))
         for i in range(v.shape[0]):
             new[i] = given[i] + gains[KP, i] * new[i] + gains[KD, i] * (aim[q.shape[0] + i] - v[i])
     else:
-        assign(new, last[(s - 1) % count])
+        assign(new, last[before])
     for i in range(v.shape[0]):
-        out[i] = min(max(last[(s + 1) % count, i], -gains[MOST, i]), gains[MOST, i])
+        out[i] = min(max(last[after, i], -gains[MOST, i]), gains[MOST, i])
 
 
 @entry("void(float64[::1], float64[::1], float64[::1], float64[:, :, ::1], float64[:, ::1], float64[:, ::1], int64, "

@@ -19,7 +19,7 @@ from ..model.block import node_count, size_q, size_v
 from .first_event import FINEST, SEARCH, judge, next_trial, open_search
 from .impulses import impulses
 from .joint_data import (
-    DAMPING, LOWER, POSITION, UPPER, any_fast, effort_at, finite, friction_range,
+    DAMPING, LOWER, POSITION, UPPER, any_fast, effort_at, finite, friction_range, has_stops, rubs,
 )
 from .linear_equations import inverse_of_symmetric
 from .pd_law import command
@@ -53,7 +53,8 @@ def mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, W, a, ta
         tau[i] = effort[i] - joints[DAMPING, i] * v[i]
         for k in range(resistance.shape[0]):
             tau[i] -= resistance[i, k] * v[k]
-    add_spring_efforts(springs, q, tau)
+    if springs.shape[0] > 0:
+        add_spring_efforts(springs, q, tau)
     for i in range(v.shape[0]):
         if mode[SIGN, i] != 0.0:
             low, high = friction_range(joints, i, v[i], tau[i])
@@ -64,7 +65,7 @@ def mode_accelerations(B, q, v, effort, joints, mode, held, loads, tau, W, a, ta
     return accelerations(B, q, v, tau, (mask, a), wrench, code, W, W[ARTICULATED_SIZE * node_count(B):], a, taken)
 
 
-@sweep
+@kernel
 def rk4_place(B, q, k, s, u, a, dv, q2, place):
     """Velocities u[k] and positions `place` of stage k = 1, 2, 3 of `runge_kutta_4` in s (s), from u[0] at q and the
     accelerations a before it. q2 (nq,): positions of stage 1, which stage 3 needs.
@@ -86,7 +87,7 @@ def rk4_place(B, q, k, s, u, a, dv, q2, place):
             w[i] = u[0, i] + s * a[2, i]
 
 
-@sweep
+@kernel
 def rk4_end(B, q, s, u, a, dv, q2, q1, v1):
     """q1, v1: the end of a step of s (s) of `runge_kutta_4` with these velocities and accelerations; q2, u[1], u[2] are
     overwritten.
@@ -109,9 +110,9 @@ def step_space(B):
 
 
 @sweep
-def attempt(B, q, v, x, part, h, efforts, joints, mode, held, loads, space, q1, v1, excess):
-    """q1, v1: the state after the part `part` of a step of h (s), from x on, with its excess; returns the largest, NaN
-    where the mass matrix is singular.
+def in_mode(B, q, v, x, part, h, efforts, joints, mode, held, loads, space, q1, v1):
+    """q1, v1: the state after the part `part` of a step of h (s), from x on, in a mode; returns whether the mass matrix
+    is regular.
     """
     W, stages, rows, places, _ = space
     u, a, q2, place = stages[0], stages[1], places[0], places[1]
@@ -121,11 +122,21 @@ def attempt(B, q, v, x, part, h, efforts, joints, mode, held, loads, space, q1, 
     for k in range(4):
         if k > 0:
             rk4_place(B, q, k, part * h, u, a, dv, q2, place)
-        effort_at(efforts, x + 0.5 * part * ((k + 1) // 2), effort)
+        if k != 2:    # the same as of stage 1
+            effort_at(efforts, x + 0.5 * part * ((k + 1) // 2), effort)
         if mode_accelerations(B, place, u[k], effort, joints, mode, held, loads, tau, W, a[k], taken) != 0:
-            return np.nan
+            return False
     rk4_end(B, q, part * h, u, a, dv, q2, q1, v1)
-    return largest_excess(B, q1, v1, effort, joints, mode, held, loads, tau, W, a[0], taken, excess)
+    return True
+
+
+@sweep
+def attempt(B, q, v, x, part, h, efforts, joints, mode, held, loads, space, q1, v1, excess):
+    """`in_mode`, with the excess of the state; returns the largest, NaN where the mass matrix is singular."""
+    W, stages, rows = space[0], space[1], space[2]
+    if not in_mode(B, q, v, x, part, h, efforts, joints, mode, held, loads, space, q1, v1):
+        return np.nan
+    return largest_excess(B, q1, v1, rows[3], joints, mode, held, loads, rows[0], W, stages[1, 0], rows[1], excess)
 
 
 @kernel
@@ -303,7 +314,8 @@ def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
     """
     space = step_space(B)
     q1, v1, end_q, end_v = q.copy(), v.copy(), q.copy(), v.copy()
-    mode, held = np.empty((MODE_ROWS, v.shape[0])), np.zeros(v.shape[0], np.bool_)
+    mode, held = np.zeros((MODE_ROWS, v.shape[0])), np.zeros(v.shape[0], np.bool_)
+    eventful = rubs(joints) or has_stops(joints)
     constant = np.empty((1, v.shape[0]))
     for s in range(first, last):
         assign(q1, q)
@@ -312,7 +324,10 @@ def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
         if law[0].shape[0] > 0:
             command(B, q, v, efforts, law, s, constant[0])
             effort = constant
-        outcome = step_over_events(B, q1, v1, h, effort, joints, loads, space, end_q, end_v, mode, held)
+        if eventful:
+            outcome = step_over_events(B, q1, v1, h, effort, joints, loads, space, end_q, end_v, mode, held)
+        else:
+            outcome = DONE if in_mode(B, q, v, 0.0, 1.0, h, effort, joints, mode, held, loads, space, q1, v1) else LEFT
         if outcome == ENDLESS:
             return -1 - s
         if outcome == LEFT or any_fast(joints, v1) or not finite(q1, v1):

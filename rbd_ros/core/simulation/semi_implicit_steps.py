@@ -5,7 +5,7 @@ import numpy as np
 
 from ..compiled.assign import assign
 from ..compiled.entry import entry
-from ..compiled.kernel import routine, sweep
+from ..compiled.kernel import kernel, routine, sweep
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.articulated import shared_size, tree_recursion
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
@@ -15,24 +15,30 @@ from ..model.block import node_count, size_v
 from ..model.configuration import integrate_state
 from ..specialize.one_state import forward_dynamics_at
 from .impulses import boxed
-from .joint_data import BOX_ROWS, DAMPING, finite, friction_boxes, limit_boxes
+from .joint_data import BOX_ROWS, DAMPING, finite, friction_boxes, is_limited, limit_boxes, rubs
 from .linear_equations import inverse_of_symmetric, solve_symmetric
 from .pd_law import command
 
 
-@sweep
+@kernel
 def moved(B, q, v, h, dv, out):
     """`out = q ⊕ h v`."""
     if q.shape[0] == v.shape[0]:    # plain coordinates
         for i in range(v.shape[0]):
             out[i] = q[i] + h * v[i]
-        return
+    else:
+        turned(B, q, v, h, dv, out)
+
+
+@sweep
+def turned(B, q, v, h, dv, out):
+    """`moved` with quaternions."""
     for i in range(v.shape[0]):
         dv[i] = h * v[i]
     integrate_state(B, q, 0, dv, 0, out)
 
 
-@sweep
+@kernel
 def accelerations(B, q, v, tau, prescribed, wrench, code, W, H, a, effort):
     """`tree_recursion` of one state; by specialised code (`ManySteps.code`), if any, where nothing is prescribed and no
     wrench acts.
@@ -76,14 +82,18 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
     q1, v1, a, tau, dv, free, p = q.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy()
     M, inverse = np.zeros(n * n), np.zeros(n * n)
     boxes, K = np.zeros((BOX_ROWS, n)), np.empty((n, n) if springs.shape[0] > 0 else (0, 0))
+    rough, limited, bounded = rubs(joints), is_limited(joints), False
     for s in range(first, last):
         command(B, q, v, efforts, law, s, tau)
-        bounded, inverted = friction_boxes(joints, v, tau, h, boxes), False
+        if rough or bounded:    # else all boxes are still 0
+            bounded = friction_boxes(joints, v, tau, h, boxes)
+        inverted = False
         for i in range(n):
             tau[i] -= joints[DAMPING, i] * v[i]
             for k in range(resistance.shape[0]):
                 tau[i] -= resistance[i, k] * v[k]
-        add_spring_efforts(springs, q, tau)
+        if springs.shape[0] > 0:
+            add_spring_efforts(springs, q, tau)
         if accelerations(B, q, v, tau, (W[:0].view(np.bool_), v), wrench, code, W, H, a, a) != 0:
             return s
         if springs.shape[0] > 0:
@@ -102,7 +112,7 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
                     inverted = True
                 boxed(inverse, boxes, v1, p)
             moved(B, q, v1, h, dv, q1)
-            if limit_boxes(joints, q1, v1, boxes) == 0:
+            if not limited or limit_boxes(joints, q1, v1, boxes) == 0:
                 break
             bounded = True
         if not finite(q1, v1):

@@ -18,7 +18,7 @@ from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
-from ..model.state import node_wrenches, states
+from ..model.state import finite_entry, node_wrenches, states
 from ..model.surfaces.compliant import CompliantContact
 from ..model.surfaces.unilateral import UnilateralContact
 from .bounds import Bounds, Boxes
@@ -259,6 +259,10 @@ class Simulator(Checks):
         """Efforts (1, nv), the same in all steps, or (count, nv)."""
         if effort is None:
             return np.zeros((1, self.model.nv))
+        if type(effort) is np.ndarray and effort.dtype == float and effort.shape == (self.model.nv,):
+            tau = np.array(effort[np.newaxis], order="C")
+            if finite_entry.call(tau[0]):    # as `states` would find, in a tenth of its time
+                return tau
         tau = np.atleast_2d(states(self.model, rates={"effort": effort}).arrays[0])
         if len(tau) in (1, count):
             return np.array(tau)
