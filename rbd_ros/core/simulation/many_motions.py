@@ -94,14 +94,14 @@ def motions_in_lanes(code, B, q, v, efforts, gains, reference, period, last, joi
     positions, rates, good = np.empty((LANES, nq)), np.empty((LANES, n)), np.empty(LANES)
     space = (np.empty((LANES, n)), np.empty((LANES, n)), good, np.empty((LANES, 0)), np.empty(nq), np.empty(n),
              np.empty(n), np.zeros((BOX_ROWS, n)))
-    limited = is_limited(joints)
+    bounds = joints, is_limited(joints)
     for start in range(begin, end, LANES):
         count = min(LANES, end - start)
         for r in range(count):
             assign(positions[r], q[start + r, 0])
             assign(rates[r], v[start + r, 0])
         for s in range(every * (q.shape[1] - 1)):
-            if step_in_lanes(code, B, (positions, rates), given, (joints, limited), h, s, start, count, scratch, space) > 0:
+            if step_in_lanes(code, B, (positions, rates), given, bounds, h, s, start, count, scratch, space) > 0:
                 for r in range(count):
                     i = start + r
                     if good[r] == 0.0 and made[i]:
