@@ -1,15 +1,18 @@
 """Builds message packages that cannot be installed everywhere, so that they go through the middleware."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from support import forks
 
 CMAKE = """cmake_minimum_required(VERSION 3.14)
 project({package})
@@ -104,7 +107,24 @@ OF_SCENES = (    # package, definitions, dependencies: in this order
                                   "object_recognition_msgs", "octomap_msgs")))
 
 
-def build(folder: Path, package: str, definitions: dict[str, str], dependencies: tuple[str, ...]) -> None:
+OF_TRAJECTORIES = (
+    ("control_msgs", CONTROL_MSGS, ("action_msgs", "builtin_interfaces", "std_msgs", "trajectory_msgs")),)
+
+
+@contextlib.contextmanager
+def built(folder: Path, packages: Iterable[tuple[str, dict[str, str], tuple[str, ...]]]) -> Iterator[None]:
+    """Packages, as above, which child processes can import until the end."""
+    before = dict(os.environ)
+    for package, definitions, dependencies in packages:
+        _build(folder / package, package, definitions, dependencies)
+    forks.renew()
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+    forks.renew()
+
+
+def _build(folder: Path, package: str, definitions: dict[str, str], dependencies: tuple[str, ...]) -> None:
     """Make a package importable here and in child processes, unless it is installed: some ten seconds."""
     try:
         importlib.import_module(package)

@@ -5,7 +5,7 @@ The messages are built from their published definitions where the packages are n
 from __future__ import annotations
 
 import pytest
-from built_messages import CONTROL_MSGS, OF_SCENES, build
+from built_messages import OF_SCENES, OF_TRAJECTORIES, built
 from geometry_msgs.msg import Point
 from harness import LATCHED, RELIABLE, Peer
 from rclpy.action import ActionClient, ActionServer
@@ -22,10 +22,8 @@ pytestmark = pytest.mark.thorough    # the packages take a minute to build
 @pytest.fixture(scope="module", autouse=True)
 def packages(tmp_path_factory):
     pytest.importorskip("coal")
-    for package, definitions, dependencies in OF_SCENES:
-        build(tmp_path_factory.mktemp(package), package, definitions, dependencies)
-    build(tmp_path_factory.mktemp("control_msgs"), "control_msgs", CONTROL_MSGS, (
-        "action_msgs", "builtin_interfaces", "std_msgs", "trajectory_msgs"))
+    with built(tmp_path_factory.mktemp("messages"), (*OF_SCENES, *OF_TRAJECTORIES)):
+        yield
 
 
 def marker(kind=2, xyz=(0.72, 0.0, 0.0), size=0.1, frame="base", **fields):

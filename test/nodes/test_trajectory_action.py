@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
-from built_messages import CONTROL_MSGS, build
+from built_messages import OF_TRAJECTORIES, built
 from harness import NodeProcess, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
@@ -24,12 +24,11 @@ from test_effort_annotator_node import LINK, URDF, A, Q, V, trajectory
 
 import rbd_ros as rbd
 
-MESSAGES = ("action_msgs", "builtin_interfaces", "std_msgs", "trajectory_msgs")
-
 
 @pytest.fixture(scope="module", autouse=True)
 def control_msgs(tmp_path_factory):
-    build(tmp_path_factory.mktemp("control_msgs"), "control_msgs", CONTROL_MSGS, MESSAGES)
+    with built(tmp_path_factory.mktemp("messages"), OF_TRAJECTORIES):
+        yield
 
 
 MORTAL = """

@@ -79,6 +79,7 @@ class _Server:
         return json.loads(answer)
 
     def end(self) -> None:
+        atexit.unregister(self.end)
         self._process.communicate()
 
 
@@ -96,6 +97,13 @@ def _inherited() -> dict[str, str]:
 @functools.cache
 def _server() -> _Server:
     return _Server()
+
+
+def renew() -> None:
+    """Let forks have the environment as it is now."""
+    if _server.cache_info().currsize:
+        _server().end()
+        _server.cache_clear()
 
 
 def same_environment() -> bool:
