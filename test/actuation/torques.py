@@ -5,18 +5,12 @@ which needs no derivative of the equations of motion at all.
 from math import factorial
 
 import numpy as np
-from support.compiled import compiled
+from support.plain import plain
 
 from rbd_ros.core.dynamics import inverse
 from rbd_ros.core.model import block
 
 POINTS, RADIUS = 16, 0.02    # of the circle; s
-
-
-@compiled
-def _run(M, q, v, a, W, tau, count, nv):
-    for s in range(count):
-        inverse.inverse_dynamics_recursion(M, q, s * nv, v, a, s * nv, W[:0], 0, W, tau)
 
 
 def torques(model, motion, times):
@@ -26,7 +20,9 @@ def torques(model, motion, times):
     q, v, a = (np.array([motion(x, order) for x in t]).reshape(-1) for order in range(3))
     tau = np.zeros(t.size * model.nv, dtype=complex)
     W = np.zeros(inverse.SIZE * int(model._block[block.NODES]), dtype=complex)
-    _run(model._block.astype(complex), q, v, a, W, tau, t.size, model.nv)
+    M, nv = model._block.astype(complex), model.nv
+    for s in range(t.size):
+        plain(inverse.inverse_dynamics_recursion)(M, q, s * nv, v, a, s * nv, W[:0], 0, W, tau)
     tau = tau.reshape(-1, POINTS, model.nv)
     return np.stack([factorial(k) * np.einsum("p,npj->nj", circle**-float(k) / POINTS, tau).real for k in range(3)], 1)
 

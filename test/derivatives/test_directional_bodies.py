@@ -16,19 +16,14 @@ from rbd_ros.core.dynamics import kinematics
 from rbd_ros.core.model.assembly import depth_first
 
 
-@cs.compiled
-def _motion(M, q, v, a, W):
-    kinematics.node_motion(M, q, 0, v, a, 0, 2, True, W)
-
-
 def free_bodies(model, other, q, v, a, F, tangent):
     """V̇ and F of every link (nb, 6) at complex (q, v, a): each link's motion from its node's, then the sum of what
     moves all links behind it, in the world's axes about its origin.
     """
     n, size = cs.nodes(model), kinematics.SIZE
     W = np.zeros(size * n, dtype=complex)
-    arrays = [np.asarray(x, dtype=complex) for x in (other.block, q, v, a)]
-    _motion(*arrays, W)
+    M, q, v, a = (np.asarray(x, dtype=complex) for x in (other.block, q, v, a))
+    cs.node_motion(M, q, 0, v, a, 0, 2, True, W)
     W = W.reshape(n, size)
     parameters = np.asarray(model.inertial_parameters).reshape(-1, 10)
     g = model._block[3:6] + (0.0 if tangent.gravity is None else STEP * np.asarray(tangent.gravity))

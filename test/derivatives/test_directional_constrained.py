@@ -108,7 +108,7 @@ def equations(model, law, constraints, given, tangent):
     m = constraints.size
     A, f, b = np.zeros((m, model.nv), dtype=complex), np.zeros(m, dtype=complex), np.zeros(m, dtype=complex)
     arrays = [np.asarray(x, dtype=complex) for x in (other.block, C, q, v, zero)]
-    cs._rows(*arrays, np.zeros(cs.kinematics.SIZE * cs.nodes(model), dtype=complex), A.reshape(-1), f, b)
+    cs.packed_rows(*arrays, np.zeros(cs.kinematics.SIZE * cs.nodes(model), dtype=complex), A.reshape(-1), f, b)
     return M, inverse(v, zero, W) + rubbing(model, law, v, tangent), A, b, a, tau
 
 

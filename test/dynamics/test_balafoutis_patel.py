@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.analytic import run_inverse
+from support.analytic import inverse_dynamics_recursion
 from support.robots import assert_close, load, random_state
 from support.trees import random_tree
 
@@ -33,7 +33,8 @@ def complex_step(model, q, v, a, direction):
     M = model._block.astype(complex)
     W = np.zeros(inverse.SIZE * int(model._block[block.NODES]), dtype=complex)
     tau = np.zeros(model.nv, dtype=complex)
-    run_inverse(M, *(x + 1j * STEP * d for x, d in zip((q, v, a), direction, strict=True)), W[:0], W, tau)
+    q, v, a = (x + 1j * STEP * d for x, d in zip((q, v, a), direction, strict=True))
+    inverse_dynamics_recursion(M, q, 0, v, a, 0, W[:0], 0, W, tau)
     return tau.imag / STEP
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.compiled import compiled
+from support.plain import plain
 from support.robots import assert_close, random_state
 from support.trees import random_tree
 
@@ -17,19 +17,16 @@ KINDS = ["revolute", "spherical_exponential", "prismatic", "universal", "helical
 MODEL = random_tree(51, KINDS)
 
 
-@compiled
 def run_inverse(M, q, v, a, W, tau):
-    inverse.inverse_dynamics_recursion(M, q, 0, v, a, 0, W[:0], 0, W, tau)
+    plain(inverse.inverse_dynamics_recursion)(M, q, 0, v, a, 0, W[:0], 0, W, tau)
 
 
-@compiled
 def run_energy(M, q, v, W, out):
-    energy.totals(M, q, 0, v, 0, W, out, 0)
+    plain(energy.totals)(M, q, 0, v, 0, W, out, 0)
 
 
-@compiled
 def run_mass_matrix(M, q, W, H):
-    mass_matrix.mass_matrix_recursion(M, q, 0, W, H, 0)
+    plain(mass_matrix.mass_matrix_recursion)(M, q, 0, W, H, 0)
 
 
 def complex_arrays(*arrays):

@@ -4,8 +4,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from support.analytic import TERMS, motion
-from support.compiled import compiled
 from support.pinocchio_peer import peer
+from support.plain import plain
 from support.robots import assert_close, random_state
 from support.trees import TYPES, mimic_tree, random_tree
 
@@ -16,17 +16,12 @@ from rbd_ros.core.model import block
 STEP = 1e-30
 
 
-@compiled
-def _run(M, q, W, H):
-    mass_matrix.mass_matrix_recursion(M, q, 0, W, H, 0)
-
-
 def mass_rate(model, q, v):
     """Ṁ along the motion, by a complex step in time."""
     positions = (1j * STEP) ** np.arange(TERMS) @ motion(model, q, [v])[0]
     W = np.zeros(mass_matrix.SIZE * int(model._block[block.NODES]), dtype=complex)
     H = np.zeros(model.nv**2, dtype=complex)
-    _run(model._block.astype(complex), positions, W, H)
+    plain(mass_matrix.mass_matrix_recursion)(model._block.astype(complex), positions, 0, W, H, 0)
     return H.reshape(model.nv, model.nv).imag / STEP
 
 

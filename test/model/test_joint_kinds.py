@@ -4,14 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.complex_step import STEP, compiled, inverse_dynamics, tangents
+from support.complex_step import STEP, inverse_dynamics, tangents
 from support.functions import functions
+from support.plain import plain
 from support.robots import assert_close, build
 from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.model import block, configuration, joints
-from rbd_ros.core.model import joint_kinds as kinds
+from rbd_ros.core.model import block, configuration, joint_kinds, joints
 from rbd_ros.core.model.joints import KINDS, aligning_rotation, primitives
 from rbd_ros.core.model.joints import TYPES as TABLE
 
@@ -22,10 +22,9 @@ UNKNOWN = 17
 FACTORS = ("forward_dynamics_derivatives", "hybrid_dynamics_derivatives")
 
 
-@compiled
 def _room(M, o, q, v, x, wrench, out):
     """All that the room says of the node at o: to out by rows of 6, 6, …; see `Room`."""
-    t = block.kind(M, o)
+    kinds, t = plain(joint_kinds), plain(block.kind)(M, o)
     n = kinds.dof(t)
     k = int(M[o + block.IQ].real)
     j = int(M[o + block.IV].real)
@@ -44,7 +43,7 @@ def _room(M, o, q, v, x, wrench, out):
             out[4 + r, i], out[4 + r, i + 3] = a[i], b[i]
     kinds.project(M, o, q, k, (wrench[0], wrench[1], wrench[2]), (wrench[3], wrench[4], wrench[5]), out[10], 0)
     for r in range(n):
-        configuration.tangent_node(M, o, q, k, r, 1.0, out[20 + r], 0)
+        plain(configuration.tangent_node)(M, o, q, k, r, 1.0, out[20 + r], 0)
     if kinds.varies(t):
         rate, y = kinds.rates(t, v, j), kinds.rates(t, x, j)
         a, b = kinds.slope(M, o, q, k, y, rate)
@@ -158,13 +157,13 @@ def test_series_in_time_begin_with_the_slopes(kind):
 @pytest.mark.parametrize("number", KINDS)
 def test_predicates_are_those_of_the_table(number):
     row = KINDS[number]
-    assert (kinds.dof(number), bool(kinds.is_screw(number)), bool(kinds.varies(number))) == (
+    assert (joint_kinds.dof(number), bool(joint_kinds.is_screw(number)), bool(joint_kinds.varies(number))) == (
         row.nv, row.screw, row.varies)
-    assert bool(kinds.has_quaternion(number)) == (row.quaternion is not None)
-    assert bool(kinds.is_free(number)) == row.free
+    assert bool(joint_kinds.has_quaternion(number)) == (row.quaternion is not None)
+    assert bool(joint_kinds.is_free(number)) == row.free
     assert row.nq == row.nv + (row.quaternion is not None)
     if row.quaternion is not None:
-        assert kinds.quaternion_at(number) == row.quaternion
+        assert joint_kinds.quaternion_at(number) == row.quaternion
 
 
 @pytest.mark.parametrize("kind", ["revolute", "spherical", "spherical_exponential", "floating"])
@@ -201,5 +200,6 @@ def test_every_type_has_its_row_in_the_table_of_types():
 
 def test_every_type_is_a_chain_of_kinds():
     used = {step.type for kind in TABLE for step in primitives(rbd.JointSpec(
-        "j", kind, "a", "b", advance=(0.0, 0.1), parts=(rbd.Primitive(kinds.HELICAL),) if kind == "composite" else ()))}
+        "j", kind, "a", "b", advance=(0.0, 0.1),
+        parts=(rbd.Primitive(joint_kinds.HELICAL),) if kind == "composite" else ()))}
     assert used == set(KINDS)

@@ -8,7 +8,7 @@ from math import factorial
 
 import numpy as np
 
-from support.compiled import compiled
+from support.plain import plain
 
 from rbd_ros.core.dynamics import inverse
 from rbd_ros.core.model import block, joint_kinds
@@ -18,10 +18,7 @@ from rbd_ros.core.model.state import node_wrenches
 TERMS, POINTS = 60, 64
 
 
-@compiled
-def run_inverse(M, q, v, a, wrench, W, tau):
-    """Plain inverse dynamics on complex arrays, compiled once for all tests."""
-    inverse.inverse_dynamics_recursion(M, q, 0, v, a, 0, wrench, 0, W, tau)
+inverse_dynamics_recursion = plain(inverse.inverse_dynamics_recursion)
 
 
 def product(p, q):
@@ -90,6 +87,7 @@ def effort_derivatives(model, q, rates, order, wrenches=(), radius=0.4):
     values = np.zeros((POINTS, model.nv), dtype=complex)
     for row, tau in zip(powers, values, strict=True):
         wrench = sum((c * w for c, w in zip(row, series, strict=False)), start=np.zeros(0) if not series else 0.0)
-        run_inverse(M, row @ positions, row @ v, row[:-1] @ a, np.asarray(wrench, dtype=complex), W, tau)
+        inverse_dynamics_recursion(M, row @ positions, 0, row @ v, row[:-1] @ a, 0, np.asarray(wrench, dtype=complex),
+                                   0, W, tau)
     coefficients = np.fft.fft(values, axis=0).real / POINTS
     return np.array([coefficients[k] * factorial(k) / radius**k for k in range(order + 1)])

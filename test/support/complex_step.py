@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from support.compiled import compiled
+from support.plain import plain
 
 from rbd_ros.core.dynamics import articulated, inverse, kinematics
 from rbd_ros.core.dynamics.bodies import joint_wrenches as loads
@@ -16,32 +16,18 @@ from rbd_ros.core.model.state import node_wrenches
 STEP = 1e-30
 
 
-@compiled
-def _inverse(M, q, v, a, wrench, W, tau):
-    inverse.inverse_dynamics_recursion(M, q, 0, v, a, 0, wrench, 0, W, tau)
+inverse_dynamics_recursion = plain(inverse.inverse_dynamics_recursion)
+articulated_recursion = plain(articulated.articulated_recursion)
+joint_wrenches_recursion = plain(loads.joint_wrenches_recursion)
+node_motion = plain(kinematics.node_motion)
 
 
-@compiled
-def _articulated(M, q, v, tau, mask, a, wrench, W, out, effort):
-    articulated.articulated_recursion(M, q, 0, v, tau, 0, (mask, a), (wrench, 0), W, out, effort)
-
-
-@compiled
-def _rows(M, C, q, v, a, W, A, f, b):
-    kinematics.node_motion(M, q, 0, v, a, 0, 2, True, W)
+def packed_rows(M, C, q, v, a, W, A, f, b):
+    """`rows.constraint_rows` on packed arrays."""
+    node_motion(M, q, 0, v, a, 0, 2, True, W)
     motion = rows.Motion(W, kinematics.SIZE, W, kinematics.SIZE, kinematics._OMEGA, kinematics._ALPHA,
                          kinematics._ACCEL, 0.0)
-    rows.constraint_rows(M, C, (q, 0, v, 0, a, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
-
-
-@compiled
-def _loads(M, L, q, v, a, wrench, W, out):
-    loads.joint_wrenches_recursion(M, L, q, 0, v, a, 0, wrench, 0, W, out, 0)
-
-
-@compiled
-def _motion(M, q, v, a, W):
-    kinematics.node_motion(M, q, 0, v, a, 0, 2, True, W)
+    plain(rows.constraint_rows)(M, C, (q, 0, v, 0, a, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
 
 
 def nodes(model):
@@ -55,9 +41,9 @@ def wrenches_of(model, wrenches):
 def inverse_dynamics(model, q, v, a, wrench=None, M=None):
     """Complex efforts at complex arguments; wrench flat and per node."""
     tau = np.zeros(model.nv, dtype=complex)
-    arrays = [np.asarray(x, dtype=complex) for x in (model._block if M is None else M, q, v, a,
-                                                     np.zeros(0) if wrench is None else wrench)]
-    _inverse(*arrays, np.zeros(inverse.SIZE * nodes(model), dtype=complex), tau)
+    M, q, v, a, wrench = (np.asarray(x, dtype=complex) for x in (
+        model._block if M is None else M, q, v, a, np.zeros(0) if wrench is None else wrench))
+    inverse_dynamics_recursion(M, q, 0, v, a, 0, wrench, 0, np.zeros(inverse.SIZE * nodes(model), dtype=complex), tau)
     return tau
 
 
@@ -66,24 +52,26 @@ def hybrid_dynamics(model, q, v, a, tau, mask, wrench=None, M=None):
     out, effort = np.zeros((2, model.nv), dtype=complex)
     M, q, v, a, tau, wrench = (np.asarray(x, dtype=complex) for x in (
         model._block if M is None else M, q, v, a, tau, np.zeros(0) if wrench is None else wrench))
-    _articulated(M, q, v, tau, mask, a, wrench, np.zeros(articulated.SIZE * nodes(model), dtype=complex), out, effort)
+    W = np.zeros(articulated.SIZE * nodes(model), dtype=complex)
+    articulated_recursion(M, q, 0, v, tau, 0, (mask, a), (wrench, 0), W, out, effort)
     return out, effort
 
 
 def joint_wrenches(model, q, v, a, wrenches=None):
     """Complex joint wrenches, flat; wrenches as the library takes them."""
     out = np.zeros(6 * len(model.body_names), dtype=complex)
-    arrays = [np.asarray(x, dtype=complex) for x in (model._block, link_tree(model), q, v, a,
-                                                     link_wrenches(model, wrenches, None))]
-    _loads(*arrays, np.zeros(inverse.SIZE * nodes(model) + model.nv, dtype=complex), out)
+    M, L, q, v, a, wrench = (np.asarray(x, dtype=complex) for x in (
+        model._block, link_tree(model), q, v, a, link_wrenches(model, wrenches, None)))
+    W = np.zeros(inverse.SIZE * nodes(model) + model.nv, dtype=complex)
+    joint_wrenches_recursion(M, L, q, 0, v, a, 0, wrench, 0, W, out, 0)
     return out
 
 
 def body_motions(model, q, v, a):
     """Complex V and V̇ of all links (without gravity), flat, from those of the nodes that carry them."""
-    arrays = [np.asarray(x, dtype=complex) for x in (model._block, q, v, a)]
+    M, q, v, a = (np.asarray(x, dtype=complex) for x in (model._block, q, v, a))
     W = np.zeros(kinematics.SIZE * nodes(model), dtype=complex)
-    _motion(*arrays, W)
+    node_motion(M, q, 0, v, a, 0, 2, True, W)
     out = np.zeros((2, len(model.body_names), 6), dtype=complex)
     start, size = int(model._block[block.LINK_START]), block.LINK
     for i in range(len(model.body_names)):
@@ -106,7 +94,7 @@ def rotations(model, q):
     """Complex R (nb, 3, 3) of all links, world from link."""
     W = np.zeros(kinematics.SIZE * nodes(model), dtype=complex)
     still = np.zeros(model.nv, dtype=complex)
-    _motion(*(np.asarray(x, dtype=complex) for x in (model._block, q, still, still)), W)
+    node_motion(model._block.astype(complex), np.asarray(q, dtype=complex), 0, still, still, 0, 2, True, W)
     out = []
     for i in range(len(model.body_names)):
         at = int(model._block[block.LINK_START]) + block.LINK * i
@@ -122,7 +110,7 @@ def constraint_rows(model, constraints, q, v):
     m = int(C[ROWS])
     A, f, b = np.zeros((m, model.nv), dtype=complex), np.zeros(m, dtype=complex), np.zeros(m, dtype=complex)
     arrays = [np.asarray(x, dtype=complex) for x in (model._block, C, q, v, np.zeros(model.nv))]
-    _rows(*arrays, np.zeros(kinematics.SIZE * nodes(model), dtype=complex), A.reshape(-1), f, b)
+    packed_rows(*arrays, np.zeros(kinematics.SIZE * nodes(model), dtype=complex), A.reshape(-1), f, b)
     return A, b
 
 
