@@ -1,8 +1,9 @@
 """Mutation testing: random small faults in the source, one at a time, and whether the tests notice them.
 
-A fault is a changed sign, comparison, `and`, constant or index, or a dropped term, in a copy of the checkout. The tests
-next to what it is in run first, then, if they pass, all of the default run (`--near`: they alone). A test that fails or
-does not end notices it. Faults that nothing notices are listed: each is either of no effect, or wants a test.
+A fault is a changed sign, comparison, `and`, constant or index, or a dropped term, in a copy of the checkout. Of the
+tests next to it those run first that run its function (`which_tests`), then, if they pass, all of the default run
+(`--near`: they alone). A test that fails or does not end notices it. Faults that nothing notices are listed: each is
+either of no effect, or wants a test.
 """
 from __future__ import annotations
 
@@ -22,6 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from .which_tests import Chosen, Map
+
 HERE = Path(__file__).resolve().parent.parent
 # folders of rbd_ros, and the tests that are next to them
 NEAR = {
@@ -38,7 +41,8 @@ SWAPPED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.Lt: "<="
            ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.And: "or", ast.Or: "and"}
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
            ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.And: "and", ast.Or: "or"}
-LONGEST = 1800.0    # s: tests that take longer do not end
+LONGEST = 300.0, 5.0    # tests that take 300 s and five times what is expected do not end
+WHOLE = 600.0    # s: of all tests
 
 
 class Fault(NamedTuple):
@@ -109,12 +113,17 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
                 yield from _code(child)
 
 
-def noticed(fault: Fault, near: bool) -> str | None:
-    """Which test fails with it, or None."""
+def rounds_of(fault: Fault, tests: Map, near: bool) -> list[Chosen]:
+    """Tests to run, until one fails."""
     folder = next(name for name in NEAR if fault.path.startswith(f"rbd_ros/{name}/"))
-    rounds = [[f"test/{name}" for name in NEAR[folder]]]
-    if not near:
-        rounds.append(["test"])
+    rounds = tests.of(fault.path, fault.line)
+    if not rounds or folder.startswith("nodes"):    # what nodes run in their own processes is not traced
+        rounds.append(Chosen([f"test/{name}" for name in NEAR[folder]], WHOLE))
+    return rounds if near else [*rounds, Chosen(["test"], WHOLE)]
+
+
+def noticed(fault: Fault, rounds: list[Chosen]) -> str | None:
+    """Which test fails with it, or None."""
     with tempfile.TemporaryDirectory(prefix="mutant_") as room:
         for part in PARTS:
             shutil.copytree(HERE / part, Path(room, part), ignore=shutil.ignore_patterns("__pycache__"))
@@ -126,13 +135,13 @@ def noticed(fault: Fault, near: bool) -> str | None:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([room, *filter(None, [os.environ.get("PYTHONPATH")])]),
             "OMP_NUM_THREADS": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        for tests in rounds:
+        for tests, seconds in rounds:
             command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not thorough", "-p", "no:cacheprovider",
                        *tests]
             with subprocess.Popen(command, cwd=room, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True, start_new_session=True) as process:
                 try:
-                    said = process.communicate(timeout=LONGEST)[0]
+                    said = process.communicate(timeout=LONGEST[0] + LONGEST[1] * seconds)[0]
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.communicate()
@@ -150,15 +159,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="at once (default: %(default)s)")
     parser.add_argument("--near", action="store_true", help="only the tests next to what a fault is in")
+    parser.add_argument("--notes", type=Path, metavar="FOLDER", help="keep there, and use, what tests run")
     parser.add_argument("--in", dest="folders", action="append", choices=NEAR, metavar="FOLDER",
                         help=f"folder of rbd_ros (default: {', '.join(NEAR)})")
     arguments = parser.parse_args()
     paths = [path for folder in arguments.folders or NEAR for path in sorted((HERE / "rbd_ros" / folder).rglob("*.py"))]
     chosen = random.Random(arguments.seed).sample([fault for path in paths for fault in faults(path)], arguments.count)
     begin, left, kinds = time.monotonic(), [], Counter(fault.kind for fault in chosen)
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        for i, (fault, by) in enumerate(zip(chosen, pool.map(lambda each: noticed(each, arguments.near), chosen),
-                                            strict=True), 1):
+    with tempfile.TemporaryDirectory() as room, ThreadPoolExecutor(arguments.jobs) as pool:
+        notes = arguments.notes or Path(room)
+        notes.mkdir(parents=True, exist_ok=True)
+        folders = {each for name in arguments.folders or NEAR for each in NEAR[name] if not each.startswith("nodes")}
+        tests = Map(folders, arguments.jobs, notes, lambda line: print(line, flush=True))
+        results = pool.map(lambda each: noticed(each, rounds_of(each, tests, arguments.near)), chosen)
+        for i, (fault, by) in enumerate(zip(chosen, results, strict=True), 1):
             text = (HERE / fault.path).read_text(encoding="utf-8").splitlines()[fault.line - 1].strip()
             what = f"{fault.path}:{fault.line}: {fault.kind}, {fault.new!r}: {text}"
             print(f"[{i}/{len(chosen)}, {time.monotonic() - begin:.0f} s] {by or 'NOT NOTICED'}: {what}", flush=True)
