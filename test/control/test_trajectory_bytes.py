@@ -14,6 +14,8 @@ pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or us
 from rclpy.serialization import deserialize_message, serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from support.trees import mimic_tree
+
 import rbd_ros as rbd
 from rbd_ros.core.motion.point_table import FIELDS, SMALLEST, find_points_entry
 from rbd_ros.runtime.inputs.joint_state_bytes import Malformed
@@ -124,6 +126,18 @@ def test_too_many_points_or_names():
     whole = message(rng, 3, [7])
     assert len(bytes(serialize_message(whole))) <= reader.most and len(reader.read(bytes(serialize_message(
         whole))).points) == 3
+
+
+def test_a_message_of_all_joints_is_not_too_large():
+    """Mimic joints too, which drivers report."""
+    model = mimic_tree()
+    names = [*model.joint_names, *(each.name for each in model.mimics)]
+    reader = TrajectoryReader("/a/joint_trajectory", 5, 4 * sum(len(name) + 12 for name in names), model)
+    n = model.nv + len(model.mimics)
+    points = [JointTrajectoryPoint(positions=[0.0] * n, velocities=[0.0] * n, accelerations=[0.0] * n, effort=[0.0] * n)
+              for _ in range(5)]
+    data = bytes(serialize_message(JointTrajectory(joint_names=names, points=points)))
+    assert reader.most // 2 < len(data) <= reader.most and len(reader.read(data).points) == 5
 
 
 def test_a_table_of_points():
