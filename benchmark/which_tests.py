@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent.parent
 MANY = 20
-START, COMPILATION = 4.0, 5.0    # s: of a process with its collection, and of an affected entry
+START, COMPILATION = 4.0, 0.2    # s: of a process with its collection, and of a function of compiled code
 NOTES = "RBD_TEST_NOTES"         # where the plugin writes
 Code = tuple[str, int]           # path and first line of a function
 _seconds: defaultdict[str, float] = defaultdict(float)
@@ -98,10 +98,11 @@ class Map:
         tests = exact or set().union(*(traced[k] for k in range(begin, end + 1)))
         costs = {test: self._seconds.get(test, 1.0) for test in tests}
         for file, compiled in self._compiled.items():
-            affected = sum(any(each == path and begin <= first <= end for each, first in called) for called in compiled)
+            affected = set().union(*(called for called in compiled if any(
+                each == path and begin <= first <= end for each, first in called)))
             if affected:
                 costs = {test: cost for test, cost in costs.items() if not test.startswith(f"{file}::")}
-                costs[file] = COMPILATION * affected + sum(
+                costs[file] = COMPILATION * len(affected) + sum(
                     seconds for test, seconds in self._seconds.items() if test.startswith(f"{file}::"))
         rounds: list[list[tuple[float, str]]] = [[], []]
         spent, files = START, set[str]()

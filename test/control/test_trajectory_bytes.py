@@ -157,6 +157,7 @@ def test_without_a_compiler():
             "data = bytes(serialize_message(t.message(rng, 5, [0, 7])))\n"
             "t.agrees(t.READER.read(data), t.deserialize_message(data, t.JointTrajectory))\n"
             "t.test_harmed_bytes_are_what_the_middleware_reads_or_refused(1)\n")
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=Path(__file__).parents[2],
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here), str(here.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=here.parent.parent,
                    env={**os.environ, "RBD_DISABLE_COMPILE": "1", "PYTHONPATH": path})
