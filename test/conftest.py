@@ -98,7 +98,6 @@ SAMPLED = {
     "derivatives/test_constrained.py::test_forward": 7,
     "derivatives/test_directional_bodies.py::test_bodies_along_every_parameter": 3,
     "derivatives/test_directional_constrained.py::test_every_parameter": 3,
-    "derivatives/test_directional_parameters.py::test_every_parameter": 3,
     "derivatives/test_first.py::test_against_pinocchio": 5,
     "dynamics/test_against_pinocchio.py": 5,
     "dynamics/test_overflow.py::test_a_huge_state": 3,

@@ -25,8 +25,17 @@ def locked_tree():
         "joint1": [0.3, -0.4], "joint3": turned / np.linalg.norm(turned), "joint4": 0.7}))
 
 
+def mimics_of_mimics():
+    """Three in a row behind one joint."""
+    model = random_tree(7, ["revolute"] * 6)
+    followed = {"joint1": ("joint4", 1.7, 0.2), "joint4": ("joint3", -0.6, 0.2), "joint3": ("joint0", 1.3, 0.2)}
+    joints = tuple(dataclasses.replace(each, mimic=followed.get(each.name)) for each in model.description.joints)
+    return rbd.RobotModel.from_description(dataclasses.replace(model.description, joints=joints))
+
+
 TREES = {"chain": lambda: random_tree(5, ["revolute"] * 6), "all": lambda: random_tree(1, TYPES),
          "floating": lambda: random_tree(2, TYPES, root="floating"), "mimic": mimic_tree, "locked": locked_tree,
+         "mimics of mimics": mimics_of_mimics,
          "screws": lambda: random_tree(3, ["helical", "prismatic", "composite", "cylindrical", "cam", "planar"])}
 AXES = {"universal": (2, 3), "spherical_euler": (3, 3), "composite": (3, 3)} | dict.fromkeys(
     ("revolute", "continuous", "prismatic", "helical", "cam", "cylindrical", "planar"), 3)
