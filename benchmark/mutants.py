@@ -34,7 +34,8 @@ NEAR = {
     "runtime/safety": ("control", "nodes/test_emergency_stop.py"),
     "runtime/control": ("control", "parameters"),
     "runtime/inputs": ("control", "parameters"),
-    "nodes/outputs": ("nodes/test_feedforward_node.py", "nodes/test_flatness_node.py", "nodes/test_elastic_nodes.py"),
+    "nodes/outputs": ("nodes/test_adapters.py", "nodes/test_feedforward_node.py", "nodes/test_flatness_node.py",
+                      "nodes/test_mit_node.py", "nodes/test_elastic_nodes.py"),
 }
 PARTS = ("rbd_ros", "benchmark", "test", "config", "launch", "examples", "docs", "resource", "requirements", "scripts")
 SWAPPED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=",

@@ -89,6 +89,7 @@ def test_a_clock_that_leaps_ahead_does_not_end_a_trajectory(moving, leap):
         assert bool(found) == (i == CONFIRMED - 1)
     np.testing.assert_allclose(found.effort, G, rtol=0, atol=1e-12)
     assert moving.report()["clock_restarts"] == 1 and moving.report()["rejected_stamp_leap"] == CONFIRMED - 1
+    assert any("of another clock: the trajectory or reference was dropped" in each for each in moving.take_notices())
 
 
 @pytest.mark.parametrize("leap", [0.1, 0.9, 5.0, 1e6])
