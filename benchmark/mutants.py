@@ -1,9 +1,9 @@
 """Mutation testing: random small faults in the source, one at a time, and whether the tests notice them.
 
 A fault is a changed sign, comparison, `and`, constant or index, or a dropped term, in a copy of the checkout. Of the
-tests next to it those run first that run its function (`which_tests`), then, if they pass, all of the default run
-(`--near`: they alone). A test that fails or does not end notices it. Faults that nothing notices are listed: each is
-either of no effect, or wants a test.
+tests next to it those run first that run its function (`which_tests`), then, unless told otherwise (`--near`), all of
+the default run. A test that fails or does not end notices it. Faults that nothing notices are listed: each is either of
+no effect, or wants a test.
 """
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SWAPPED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.Lt: "<="
            ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.And: "or", ast.Or: "and"}
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
            ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.And: "and", ast.Or: "or"}
-LONGEST = 300.0, 5.0    # tests that take 300 s and five times what is expected do not end
+LONGEST = 300.0, 5.0    # tests that take longer than 300 s plus five times what is expected do not end
 WHOLE = 600.0    # s: of all tests
 
 
@@ -118,8 +118,9 @@ def rounds_of(fault: Fault, tests: Map, near: bool) -> list[Chosen]:
     """Tests to run, until one fails."""
     folder = next(name for name in NEAR if fault.path.startswith(f"rbd_ros/{name}/"))
     rounds = tests.of(fault.path, fault.line)
-    if not rounds or folder.startswith("nodes"):    # what nodes run in their own processes is not traced
-        rounds.append(Chosen([f"test/{name}" for name in NEAR[folder]], WHOLE))
+    untraced = [name for name in NEAR[folder] if not rounds or name.startswith("nodes")]    # by processes of their own
+    if untraced:
+        rounds.append(Chosen([f"test/{name}" for name in untraced], WHOLE))
     return rounds if near else [*rounds, Chosen(["test"], WHOLE)]
 
 
@@ -147,7 +148,9 @@ def noticed(fault: Fault, rounds: list[Chosen]) -> str | None:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.communicate()
                     return "no end"
-            if process.returncode:
+            if process.returncode == 4 and "ERROR: not found" in said:
+                raise RuntimeError(f"the notes on tests are of other tests: {said[-300:]}")
+            if process.returncode not in (0, 5):    # 5: all are thorough
                 failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR", "E  "))]
                 return failed[-1][:100] if failed else f"exit code {process.returncode}"
     return None
@@ -160,7 +163,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="at once (default: %(default)s)")
     parser.add_argument("--near", action="store_true", help="only the tests next to what a fault is in")
-    parser.add_argument("--notes", type=Path, metavar="FOLDER", help="keep there, and use, what tests run")
+    parser.add_argument("--notes", type=Path, metavar="FOLDER", help="keep what tests run, for these sources")
     parser.add_argument("--in", dest="folders", action="append", choices=NEAR, metavar="FOLDER",
                         help=f"folder of rbd_ros (default: {', '.join(NEAR)})")
     arguments = parser.parse_args()

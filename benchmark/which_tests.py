@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent.parent
-MANY = 20
-START, COMPILATION = 4.0, 0.2    # s: of a process with its collection, and of a function of compiled code
+START, COMPILATION = 4.0, 0.2    # s: of a process or file, and of a function of compiled code
+SOON = 25.0    # s
 NOTES = "RBD_TEST_NOTES"         # where the plugin writes
 Code = tuple[str, int]           # path and first line of a function
 _seconds: defaultdict[str, float] = defaultdict(float)
@@ -42,44 +42,39 @@ def pytest_sessionfinish() -> None:
 
 
 class Chosen(NamedTuple):
-    """Tests, a file or one of its tests each, and the seconds that they may take."""
+    """Tests, a file or one of its functions each, and the seconds that they may take."""
 
     tests: list[str]
     seconds: float
 
 
 class Map:
-    """Of the files below `folders` of test, run by `jobs` processes side by side, which leave their notes in `room`:
-    files with notes there are not run again. report: called with lines.
+    """What the tests below `folders` of test run, in `jobs` processes side by side, which leave their notes in `room`:
+    files with notes there are not run again. report: called with lines. Raises `RuntimeError` if no file could be run.
     """
 
     def __init__(self, folders: Iterable[str], jobs: int, room: Path, report: Callable[[str], None]) -> None:
-        self._seconds: dict[str, float] = {}    # by test
+        self._seconds: defaultdict[str, float] = defaultdict(float)    # by test function
         self._lines: defaultdict[str, defaultdict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         self._compiled: dict[str, list[set[Code]]] = {}    # by file: what each of its compiled functions may call
         files = sorted({path for folder in folders for path in _files(HERE / "test" / folder)})
         with ThreadPoolExecutor(jobs) as pool:
-            for i, (path, problem) in enumerate(pool.map(lambda path: self._run(path, room), files), 1):
-                report(f"[{i}/{len(files)}] {path}{problem}")
+            notes = pool.map(lambda path: _run(path, room), files)
+            for i, (path, said) in enumerate(zip(files, notes, strict=True), 1):
+                name = path.relative_to(HERE).as_posix()
+                report(f"[{i}/{len(files)}] {name}{said if isinstance(said, str) else ''}")
+                if not isinstance(said, str):
+                    self._add(name, *said)
+        if not self._seconds:
+            raise RuntimeError("no file of tests could be run: their output is above")
 
-    def _run(self, path: Path, room: Path) -> tuple[str, str]:
-        """Run a file; its name, and what was wrong."""
-        name = path.relative_to(HERE).as_posix()
-        notes, data = (room / f"{name.replace('/', '.')}.{kind}" for kind in ("json", "coverage"))
-        if not notes.exists():
-            done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-q", "-m", "not thorough", "-p", "no:cacheprovider", "-p",
-                 "benchmark.which_tests", "--cov=rbd_ros", "--cov-context=test", "--cov-report=", name], cwd=HERE,
-                env=os.environ | {NOTES: str(notes), "COVERAGE_FILE": str(data)}, capture_output=True, text=True)
-            if not notes.exists() or done.returncode not in (0, 5):    # 5: no test, all are thorough
-                notes.unlink(missing_ok=True)
-                return name, f": exit code {done.returncode}, {done.stdout[-300:]}"
-        said = json.loads(notes.read_text(encoding="utf-8"))
-        self._seconds |= said["seconds"]
+    def _add(self, name: str, said: dict[str, Any], data: Path) -> None:
+        """Take up the notes of a file."""
+        for test, seconds in said["seconds"].items():
+            self._seconds[_function_of(test)] += seconds
         self._compiled[name] = [{(file, line) for file, line in each} for each in said["compiled"]]
         if data.exists():
             self._trace(data)
-        return name, ""
 
     def _trace(self, data: Path) -> None:
         from coverage import CoverageData
@@ -88,39 +83,55 @@ class Map:
         for file in traced.measured_files():
             lines = self._lines[Path(file).relative_to(HERE).as_posix()]
             for line, contexts in traced.contexts_by_lineno(file).items():
-                lines[line] |= {context.partition("|")[0] for context in contexts if context}
+                lines[line] |= {_function_of(context.rpartition("|")[0]) for context in contexts if context}
 
     def of(self, path: str, line: int) -> list[Chosen]:
-        """Two rounds of tests that may notice a fault: what is done soon, then the rest."""
+        """Rounds of tests that may notice a fault: those of its line that are soon done, others of its line or
+        function, and whole files of these, whose other tests may use what a fixture or a cache has made.
+        """
         begin, end = _function(path, line)
         traced = self._lines[path]
-        exact = traced[line]
-        tests = exact or set().union(*(traced[k] for k in range(begin, end + 1)))
-        costs = {test: self._seconds.get(test, 1.0) for test in tests}
+        around = set().union(*(traced[k] for k in range(begin, end + 1)))
+        costs = {test: self._seconds[test] for test in traced[line] or around}
         for file, compiled in self._compiled.items():
             affected = set().union(*(called for called in compiled if any(
                 each == path and begin <= first <= end for each, first in called)))
             if affected:
                 costs = {test: cost for test, cost in costs.items() if not test.startswith(f"{file}::")}
-                costs[file] = COMPILATION * len(affected) + sum(
-                    seconds for test, seconds in self._seconds.items() if test.startswith(f"{file}::"))
-        rounds: list[list[tuple[float, str]]] = [[], []]
+                costs[file] = COMPILATION * len(affected) + self._file(file)
+        whole = {test.partition("::")[0] for test in around}.difference(costs)
+        rounds: list[dict[str, float]] = [{}, {}, {file: self._file(file) for file in whole}]
         spent, files = START, set[str]()
         for cost, test in sorted((cost, test) for test, cost in costs.items()):
             file = test.partition("::")[0]
             spent += cost + (file not in files)
             files.add(file)
-            rounds[spent > 25.0 and bool(rounds[0])].append((cost, test))
-        return [Chosen(_gathered(test for _, test in each), START + sum(cost for cost, _ in each)) for each in rounds
-                if each]
+            rounds[spent > SOON and bool(rounds[0])][test] = cost
+        return [Chosen(list(each), START * len(each) + sum(each.values())) for each in rounds if each]
+
+    def _file(self, file: str) -> float:
+        """Seconds of a file."""
+        return sum(seconds for test, seconds in self._seconds.items() if test.startswith(f"{file}::"))
 
 
-def _gathered(tests: Iterable[str]) -> list[str]:
-    """Whole files in place of many of their tests, which pytest would search for one by one."""
-    files: defaultdict[str, list[str]] = defaultdict(list)
-    for test in tests:
-        files[test.partition("::")[0]].append(test)
-    return [test for file, of_file in files.items() for test in (of_file if len(of_file) <= MANY else [file])]
+def _function_of(test: str) -> str:
+    """A test without its case: which cases always run depends on which are collected (`SAMPLED` of conftest.py)."""
+    return test.partition("[")[0]
+
+
+def _run(path: Path, room: Path) -> tuple[dict[str, Any], Path] | str:
+    """Run a file: its notes and what was traced, or what was wrong."""
+    name = path.relative_to(HERE).as_posix()
+    notes, new, data = (room / f"{name.replace('/', '.')}.{kind}" for kind in ("json", "new", "coverage"))
+    if not notes.exists():
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-m", "not thorough", "-p", "no:cacheprovider", "-p",
+             "benchmark.which_tests", "--cov=rbd_ros", "--cov-context=test", "--cov-report=", name], cwd=HERE,
+            env=os.environ | {NOTES: str(new), "COVERAGE_FILE": str(data)}, capture_output=True, text=True)
+        if done.returncode not in (0, 5):    # 5: no test, all are thorough
+            return f": exit code {done.returncode}, {done.stdout[-300:]}{done.stderr[-300:]}"
+        new.rename(notes)
+    return json.loads(notes.read_text(encoding="utf-8")), data
 
 
 def _files(path: Path) -> list[Path]:
