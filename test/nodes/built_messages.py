@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -105,32 +105,36 @@ OF_SCENES = (    # package, definitions, dependencies: in this order
     ("octomap_msgs", OCTOMAP_MSGS, ("std_msgs", "geometry_msgs")),
     ("moveit_msgs", MOVEIT_MSGS, ("std_msgs", "geometry_msgs", "sensor_msgs", "trajectory_msgs", "shape_msgs",
                                   "object_recognition_msgs", "octomap_msgs")))
-
-
 OF_TRAJECTORIES = (
     ("control_msgs", CONTROL_MSGS, ("action_msgs", "builtin_interfaces", "std_msgs", "trajectory_msgs")),)
+_PREFIXES: dict[str, Path] = {}    # of the packages that this process has built
 
 
 @contextlib.contextmanager
 def built(folder: Path, packages: Iterable[tuple[str, dict[str, str], tuple[str, ...]]]) -> Iterator[None]:
     """Packages, as above, which child processes can import until the end."""
-    before = dict(os.environ)
-    for package, definitions, dependencies in packages:
-        _build(folder / package, package, definitions, dependencies)
-    forks.renew()
-    yield
-    os.environ.clear()
-    os.environ.update(before)
+    with pytest.MonkeyPatch.context() as patch:
+        for package, definitions, dependencies in packages:
+            if package not in _PREFIXES and importlib.util.find_spec(package):    # it is installed
+                continue
+            if package not in _PREFIXES:
+                _PREFIXES[package] = _build(folder / package, package, definitions, dependencies)
+            prefix = _PREFIXES[package]
+            for name, path in (("PYTHONPATH", _site(prefix, package)), ("LD_LIBRARY_PATH", prefix / "lib"),
+                               ("AMENT_PREFIX_PATH", prefix), ("CMAKE_PREFIX_PATH", prefix)):
+                patch.setenv(name, str(path), prepend=os.pathsep)
+        forks.renew()
+        yield
     forks.renew()
 
 
-def _build(folder: Path, package: str, definitions: dict[str, str], dependencies: tuple[str, ...]) -> None:
-    """Make a package importable here and in child processes, unless it is installed: some ten seconds."""
-    try:
-        importlib.import_module(package)
-        return
-    except ImportError:
-        pass
+def _site(prefix: Path, package: str) -> Path:
+    [module] = prefix.rglob(f"{package}/__init__.py")
+    return module.parent.parent
+
+
+def _build(folder: Path, package: str, definitions: dict[str, str], dependencies: tuple[str, ...]) -> Path:
+    """Make a package importable here: some ten seconds. Returns where it is installed."""
     if not shutil.which("cmake"):
         pytest.skip("cmake is not installed, which builds messages")
     source, prefix = folder / "source", folder / "install"
@@ -147,10 +151,7 @@ def _build(folder: Path, package: str, definitions: dict[str, str], dependencies
                     ["cmake", "--build", folder / "build", "--target", "install", "-j2"]):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    [site] = {path.parent for path in prefix.rglob(f"{package}/__init__.py")}
-    for name, path in (("PYTHONPATH", site.parent), ("LD_LIBRARY_PATH", prefix / "lib"), ("AMENT_PREFIX_PATH", prefix),
-                       ("CMAKE_PREFIX_PATH", prefix)):
-        os.environ[name] = os.pathsep.join([str(path), *filter(None, [os.getenv(name)])])
-    sys.path.insert(0, str(site.parent))
+    sys.path.insert(0, str(_site(prefix, package)))
     for library in (prefix / "lib").glob(f"lib{package}*.so"):    # found by name later: the path of this process is old
         ctypes.CDLL(str(library))
+    return prefix

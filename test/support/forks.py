@@ -33,12 +33,13 @@ class Fork:
         """output: file of stdout and stderr; python_path: folder of further modules."""
         self.returncode: int | None = None
         own = {name: os.environ[name] for name in OWN if name in os.environ}
-        self.pid = _server().ask({"module": module, "arguments": list(arguments), "output": str(output), "own": own,
+        self._server = _server()
+        self.pid = self._server.ask({"module": module, "arguments": list(arguments), "output": str(output), "own": own,
                                   "python_path": [str(python_path)] if python_path else []})
 
     def poll(self) -> int | None:
         if self.returncode is None:
-            self.returncode = _server().ask(self.pid)
+            self.returncode = self._server.ask(self.pid)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
