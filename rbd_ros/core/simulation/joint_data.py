@@ -64,7 +64,7 @@ def friction_boxes(joints, v, effort, scale, boxes):
 
 
 @kernel
-def rubs(joints):
+def is_rough(joints):
     """Whether any coordinate has dry friction."""
     for i in range(joints.shape[1]):
         if (joints[COULOMB, i] != 0.0 or joints[BREAKAWAY, i] != 0.0 or joints[BRAKES, i] != 0.0

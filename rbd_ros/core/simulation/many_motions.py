@@ -52,11 +52,12 @@ def motions(method, B, q, v, efforts, gains, reference, period, last, wrench, co
 
 
 @sweep
-def step_in_lanes(code, B, states, given, joints, h, s, start, count, scratch, space):
-    """Step s of `count` states, the first of them number `start`, in place: states (LANES, nq), (LANES, nv). Returns
-    how many it left as they were: those that are not for this code, or would be beyond a limit; their `good` is 0.
+def step_in_lanes(code, B, states, given, bounds, h, s, start, count, scratch, space):
+    """Step s of `count` states, the first of them number `start`, in place: states (LANES, nq), (LANES, nv). bounds:
+    `joints`, and whether any is limited. Returns how many it left as they were: those that are not for this code, or
+    would be beyond a limit; their `good` is 0.
     """
-    (positions, rates), (joints, limited) = states, joints
+    (positions, rates), (joints, limited) = states, bounds
     efforts, gains, reference, period, last = given
     tau, a, good, nothing, q1, v1, dv, boxes = space
     for r in range(count):

@@ -68,12 +68,14 @@ def command(B, q, v, efforts, law, s, out):
     new = last[now]
     if period == 1 or s % period == 0:
         aim = reference[min(s, reference.shape[0] - 1)]
-        for i in range(v.shape[0] if q.shape[0] == v.shape[0] else 0):    # plain coordinates
-            new[i] = aim[i] - q[i]
-        for i in range(0 if q.shape[0] == v.shape[0] else node_count(B)):
-            o = node(i)
-            if B[o + OWNER] != 0.0:
-                between_node(B, o, q, aim, first_position(B, o), new, first_velocity(B, o))
+        if q.shape[0] == v.shape[0]:    # plain coordinates
+            for i in range(v.shape[0]):
+                new[i] = aim[i] - q[i]
+        else:
+            for i in range(node_count(B)):
+                o = node(i)
+                if B[o + OWNER] != 0.0:
+                    between_node(B, o, q, aim, first_position(B, o), new, first_velocity(B, o))
         for i in range(v.shape[0]):
             new[i] = given[i] + gains[KP, i] * new[i] + gains[KD, i] * (aim[q.shape[0] + i] - v[i])
     else:

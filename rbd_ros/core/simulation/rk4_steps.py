@@ -19,7 +19,7 @@ from ..model.block import node_count, size_q, size_v
 from .first_event import FINEST, SEARCH, judge, next_trial, open_search
 from .impulses import impulses
 from .joint_data import (
-    DAMPING, LOWER, POSITION, UPPER, any_fast, effort_at, finite, friction_range, has_stops, rubs,
+    DAMPING, LOWER, POSITION, UPPER, any_fast, effort_at, finite, friction_range, has_stops, is_rough,
 )
 from .linear_equations import inverse_of_symmetric
 from .pd_law import command
@@ -315,7 +315,7 @@ def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
     space = step_space(B)
     q1, v1, end_q, end_v = q.copy(), v.copy(), q.copy(), v.copy()
     mode, held = np.zeros((MODE_ROWS, v.shape[0])), np.zeros(v.shape[0], np.bool_)
-    eventful = rubs(joints) or has_stops(joints)
+    eventful = is_rough(joints) or has_stops(joints)    # else nothing is ever held: mode and held stay 0
     constant = np.empty((1, v.shape[0]))
     for s in range(first, last):
         assign(q1, q)

@@ -15,7 +15,7 @@ from ..model.block import node_count, size_v
 from ..model.configuration import integrate_state
 from ..specialize.one_state import forward_dynamics_at
 from .impulses import boxed
-from .joint_data import BOX_ROWS, DAMPING, finite, friction_boxes, is_limited, limit_boxes, rubs
+from .joint_data import BOX_ROWS, DAMPING, finite, friction_boxes, is_limited, is_rough, limit_boxes
 from .linear_equations import inverse_of_symmetric, solve_symmetric
 from .pd_law import command
 
@@ -82,7 +82,7 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
     q1, v1, a, tau, dv, free, p = q.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy(), v.copy()
     M, inverse = np.zeros(n * n), np.zeros(n * n)
     boxes, K = np.zeros((BOX_ROWS, n)), np.empty((n, n) if springs.shape[0] > 0 else (0, 0))
-    rough, limited, bounded = rubs(joints), is_limited(joints), False
+    rough, limited, bounded = is_rough(joints), is_limited(joints), False
     for s in range(first, last):
         command(B, q, v, efforts, law, s, tau)
         if rough or bounded:    # else all boxes are still 0
