@@ -7,6 +7,7 @@ from benchmark.loop.cases import case
 from control.test_closed_loop import move, rig_of, run, way  # noqa: F401
 
 import rbd_ros as rbd
+from rbd_ros.runtime.control.contact_reaction import BRAKE
 from rbd_ros.core.motion.retimed import Retimed
 from rbd_ros.core.motion.trajectory import Reference, Trajectory, Waypoint
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
@@ -196,11 +197,12 @@ def test_the_way_back_is_to_the_place_of_the_interruption():
     run(rig, 0.3)
     led = rig.plant.q.copy()
     push(rig, None)
-    seen = []
+    seen, rates = [], []
 
     def look():
         reference = rig.controller.reference.sample(rig.now, rig.controller.state.time_ns)
         seen.append(np.full(7, np.nan) if reference is None else reference.q)
+        rates.append(np.full(7, np.nan) if reference is None else reference.v)
 
     assert np.abs(led - place).max() > 0.05
     run(rig, 6.0, look)
@@ -210,6 +212,8 @@ def test_the_way_back_is_to_the_place_of_the_interruption():
     low, high = ends.min(axis=0), ends.max(axis=0)
     assert (path > low - 0.01).all() and (path < high + 0.01).all()
     assert np.abs(np.diff(path, axis=0)).max() < 0.02    # no step
+    planned = max(np.abs(motion.sample(t).v).max() for t in np.arange(time + BRAKE, 6.0, 0.001))
+    assert 0.95 * planned < np.nanmax(np.abs(rates)) < 1.01 * planned    # then as fast as planned
 
 
 def test_an_unknown_load_is_a_contact_without_end():

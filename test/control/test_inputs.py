@@ -8,6 +8,7 @@ import pytest
 from actuation.drives import mixed
 from support.arm import A_REF, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm, measured
 
+from rbd_ros.runtime.inputs.joint_map import as_array
 from rbd_ros.runtime.inputs.joint_states import StateInput
 from rbd_ros.runtime.inputs.motor_states import MotorInput
 from rbd_ros.runtime.inputs.rejections import Rejections
@@ -37,6 +38,12 @@ def test_order_and_extra_joints(state):
     np.testing.assert_array_equal([state.q, state.v], [Q, V])
     assert state.accept(0.001, 2 * MS, ["wheel", "elbow", "shoulder"], [9, *Q[::-1]], [9, *V[::-1]], [np.nan] * 3)
     np.testing.assert_array_equal([state.q, state.v], [Q, V])
+
+
+@pytest.mark.parametrize("values", [array("d", Q), array("f", Q), list(Q), tuple(Q), Q.astype(np.float32)])
+def test_numbers_of_any_kind_are_read(values):
+    np.testing.assert_allclose(as_array(values), Q, rtol=1e-7)
+    assert as_array(array("d")).size == 0
 
 
 def test_state_of_other_joints_is_not_ours(state, rejections):

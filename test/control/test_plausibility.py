@@ -134,6 +134,13 @@ def test_a_velocity_that_positions_contradict_never_becomes_the_truth():
     assert all(accepted(made, 320, 1, Q, [0.0, 0.0]))
 
 
+def test_the_joint_that_moved_too_far_is_named_not_the_one_that_moved_most():
+    made = controller(plausible_velocity=[100.0, 1.0])
+    assert all(accepted(made, 0, 20, Q, [0.0, 0.0]))
+    assert not any(accepted(made, 20, 1, Q + np.array([0.45, 0.4]), [0.0, 0.0]))
+    assert "position of joint 'elbow' moved by 0.4 " in made.rejections.last
+
+
 def test_the_first_state_has_only_the_bound():
     assert accepted(controller(), 0, 1, Q, [5.9, 0.0]) == [True]
     assert accepted(controller(), 0, 1, Q, [6.1, 0.0]) == [False]
