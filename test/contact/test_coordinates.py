@@ -42,6 +42,20 @@ def samples(item, around):
     return x.reshape(-1, 3) @ F[:3, :3].T + F[:3, 3]
 
 
+@pytest.mark.parametrize("kind", ["rod", "ring"])
+@pytest.mark.parametrize("angle", np.linspace(-3.0, 3.0, 13))
+def test_the_nearer_side_of_a_ring_is_found(kind, angle):
+    """A rod, or a ring upright, reaches both sides of a ring, one more than the other: distances have two minima."""
+    s, c = np.sin(angle), np.cos(angle)
+    R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    upright = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]) @ R    # turned about its own axis too
+    other = rbd.Ellipsoid("two", (0.7, 0.2, 0.2)) if kind == "rod" else rbd.Torus("two", 0.6, 0.1, se3.from_rotation(
+        upright))
+    touch = rbd.closest_points(rbd.Torus("one", 1.0, 0.1), other, se3.from_rotation(R, R @ [0.1, 0.0, 0.0]))
+    assert touch.gap == pytest.approx(0.1, abs=1e-12)
+    np.testing.assert_allclose(touch.point_1, R @ [0.9, 0.0, 0.0], atol=1e-9)
+
+
 @pytest.mark.parametrize("pair", POINTS, ids="-".join)
 @pytest.mark.parametrize("gap", [0.0, 0.07, 0.6])
 def test_no_other_points_are_closer(pair, gap):
