@@ -33,7 +33,7 @@ NEAR = {
     "core/feedback": ("feedback",),
     "runtime/safety": ("control", "nodes/test_emergency_stop.py"),
     "runtime/control": ("control", "parameters"),
-    "runtime/inputs": ("control", "parameters"),
+    "runtime/inputs": ("control", "parameters", "planning"),
     "nodes/outputs": ("nodes/test_adapters.py", "nodes/test_feedforward_node.py", "nodes/test_flatness_node.py",
                       "nodes/test_mit_node.py", "nodes/test_elastic_nodes.py"),
 }
