@@ -1,9 +1,9 @@
 """Mutation testing: random small faults in the source, one at a time, and whether the tests notice them.
 
-A fault is a changed sign, comparison, `and`, constant or index, or a dropped term, in a copy of the checkout. Of the
-tests next to it those run first that run its function (`which_tests`), then, unless told otherwise (`--near`), all of
-the default run. A test that fails or does not end notices it. Faults that nothing notices are listed: each is either of
-no effect, or wants a test.
+A fault is a changed sign, comparison, `and`, constant or index, or a dropped term, in a copy of the checkout. First the
+tests of the neighbouring folders (`NEAR`) that run the faulty function (`which_tests`) are run, then all of the default
+run, which `--near` leaves out. A test that fails or does not end notices the fault. Unnoticed faults are listed: each
+either has no effect, or needs a test.
 """
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ def rounds_of(fault: Fault, tests: Map, near: bool) -> list[Chosen]:
     """Tests to run, until one fails."""
     folder = next(name for name in NEAR if fault.path.startswith(f"rbd_ros/{name}/"))
     rounds = tests.of(fault.path, fault.line)
-    untraced = [name for name in NEAR[folder] if not rounds or name.startswith("nodes")]    # by processes of their own
+    # what child processes of tests run is not traced
+    untraced = [name for name in NEAR[folder] if not rounds or name.startswith("nodes")]
     if untraced:
         rounds.append(Chosen([f"test/{name}" for name in untraced], WHOLE))
     return rounds if near else [*rounds, Chosen(["test"], WHOLE)]

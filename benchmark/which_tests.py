@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent.parent
 START, COMPILATION = 4.0, 0.2    # s: of a process or file, and of a function of compiled code
-SOON = 25.0    # s
+SOON = 25.0    # s: of the first round
 NOTES = "RBD_TEST_NOTES"         # where the plugin writes
 Code = tuple[str, int]           # path and first line of a function
 _seconds: defaultdict[str, float] = defaultdict(float)

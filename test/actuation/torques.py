@@ -20,9 +20,9 @@ def torques(model, motion, times):
     q, v, a = (np.array([motion(x, order) for x in t]).reshape(-1) for order in range(3))
     tau = np.zeros(t.size * model.nv, dtype=complex)
     W = np.zeros(inverse.SIZE * int(model._block[block.NODES]), dtype=complex)
-    M, nv = model._block.astype(complex), model.nv
+    M, nv, recursion = model._block.astype(complex), model.nv, plain(inverse.inverse_dynamics_recursion)
     for s in range(t.size):
-        plain(inverse.inverse_dynamics_recursion)(M, q, s * nv, v, a, s * nv, W[:0], 0, W, tau)
+        recursion(M, q, s * nv, v, a, s * nv, W[:0], 0, W, tau)
     tau = tau.reshape(-1, POINTS, model.nv)
     return np.stack([factorial(k) * np.einsum("p,npj->nj", circle**-float(k) / POINTS, tau).real for k in range(3)], 1)
 

@@ -7,9 +7,9 @@ from benchmark.loop.cases import case
 from control.test_closed_loop import move, rig_of, run, way  # noqa: F401
 
 import rbd_ros as rbd
-from rbd_ros.runtime.control.contact_reaction import BRAKE
 from rbd_ros.core.motion.retimed import Retimed
 from rbd_ros.core.motion.trajectory import Reference, Trajectory, Waypoint
+from rbd_ros.runtime.control.contact_reaction import BRAKE
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.estimation.contacts import ContactDetector
 from rbd_ros.runtime.inputs.references import Point

@@ -1,4 +1,4 @@
-"""Functions of tests that call kernels with other types, compiled once for these sources, and cached like kernels."""
+"""Functions of tests that call kernels, compiled once for these sources, and cached like kernels."""
 from __future__ import annotations
 
 import contextlib

@@ -35,7 +35,7 @@ class Fork:
         own = {name: os.environ[name] for name in OWN if name in os.environ}
         self._server = _server()
         self.pid = self._server.ask({"module": module, "arguments": list(arguments), "output": str(output), "own": own,
-                                  "python_path": [str(python_path)] if python_path else []})
+                                     "python_path": [str(python_path)] if python_path else []})
 
     def poll(self) -> int | None:
         if self.returncode is None:

@@ -318,13 +318,13 @@ def rk4(B, q, v, efforts, law, loads, joints, h, first, last):
     eventful = is_rough(joints) or has_stops(joints)    # else nothing is ever held: mode and held stay 0
     constant = np.empty((1, v.shape[0]))
     for s in range(first, last):
-        assign(q1, q)
-        assign(v1, v)
         effort = efforts[min(s, efforts.shape[0] - 1)]
         if law[0].shape[0] > 0:
             command(B, q, v, efforts, law, s, constant[0])
             effort = constant
         if eventful:
+            assign(q1, q)
+            assign(v1, v)
             outcome = step_over_events(B, q1, v1, h, effort, joints, loads, space, end_q, end_v, mode, held)
         else:
             outcome = DONE if in_mode(B, q, v, 0.0, 1.0, h, effort, joints, mode, held, loads, space, q1, v1) else LEFT

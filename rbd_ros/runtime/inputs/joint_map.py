@@ -47,9 +47,9 @@ class JointMap:
 
     def update(self, names: Sequence[str]) -> bool:
         """Compute the permutation for these names; False if none of them belongs to the model."""
-        if self._names is not None and (names if names.__class__ is list else list(names)) == self._names:
-            return True    # a tuple equals no list
-        names = list(names)
+        names = list(names)    # a tuple equals no list
+        if names == self._names:
+            return True
         position = {name: i for i, name in enumerate(names)}
         model = self._model
         mimics = {mimic.name: mimic for mimic in model.mimics}
