@@ -47,6 +47,17 @@ def test_one_state_is_computed_by_it(name):
         assert isinstance(a, np.float64) or (a.flags.c_contiguous and a.flags.owndata and a.flags.writeable)
 
 
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "forward_kinematics"])
+def test_a_state_alone_has_the_bits_that_it_has_in_a_batch(name):
+    """A tree whose code is in several pieces, which end between other operations than those of the code for one."""
+    model = random_tree(5, ["revolute", "prismatic", "revolute"] * 8)
+    fast = rbd.specialize(model)
+    batch = states(model, FUNCTIONS[name].inputs, 3, seed=4)
+    many, way = getattr(rbd, name)(fast, *batch), code(name, fast)
+    for row in range(3):
+        assert np.array_equal(way(*(np.ascontiguousarray(x[row]) for x in batch)), many[row])
+
+
 def read_only(v):
     out = v.copy()
     out.flags.writeable = False

@@ -1,9 +1,9 @@
 """A program as LLVM code for `WIDTH` states at once: `void f(double* in, double* out)`, arrays [row][lane].
 
 Rows of `out`: `GOOD`, 1 if all guards hold and inputs and results are finite, else 0: the ordinary kernel must compute
-the state; `NOTHING`, constant 0; then the distinct results, which `rows_of` copies to rows by state. Multiplications
-and additions may be contracted, as in the kernels. Sine and cosine are those of `lie.sincos`, without branches. The
-code is a function for each of `pieces`, called in turn.
+the state; `NOTHING`, constant 0; then the distinct results, which `rows_of` copies to rows by state. A product and a
+sum are one instruction where the processor has it, as `fused_products` says. Sine and cosine are those of `lie.sincos`,
+without branches. The code is a function for each of `pieces`, called in turn.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from ..lie import sincos as reference
 from . import program as p
-from .pieces import Piece, pieces
+from .pieces import Piece, fused_products, pieces
 from .program import Node, Program
 from .rows import transposition
 
@@ -22,7 +22,7 @@ NEAR = 60_000      # numbers of a group's rows that fit in the second-level cach
 ZERO = Node(p.CONSTANT, 0.0)
 GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: validity, zeros, first result
 _ROUND = 6755399441055744.0    # 1.5 · 2^52: its addition and subtraction round to an integer
-_BINARY = {p.ADD: "fadd contract", p.SUB: "fsub contract", p.MUL: "fmul contract", p.DIV: "fdiv"}
+_BINARY = {p.ADD: "fadd", p.SUB: "fsub", p.MUL: "fmul", p.DIV: "fdiv"}
 _COMPARE = {p.GREATER: "ogt", p.AT_LEAST: "oge", p.EQUAL: "oeq"}
 
 
@@ -55,9 +55,21 @@ class Printer:
     def do(self, operation: str, a: str, b: str) -> str:
         return self.put(f"{operation} {self.type} {a}, {b}")
 
-    def call(self, function: str, a: str) -> str:
+    def call(self, function: str, *arguments: str) -> str:
         kind = f"v{self.width}f64" if self.width > 1 else "f64"
-        return self.put(f"call {self.type} @llvm.{function}.{kind}({self.type} {a})")
+        given = ", ".join(f"{self.type} {x}" for x in arguments)
+        return self.put(f"call {self.type} @llvm.{function}.{kind}({given})")
+
+    def negative(self, a: str) -> str:
+        return self.put(f"fneg {self.type} {a}")
+
+    def add_product(self, x: str, a: str, b: str) -> str:
+        """x + a b."""
+        return self.call("fmuladd", a, b, x)
+
+    def sub_product(self, x: str, a: str, b: str) -> str:
+        """x − a b."""
+        return self.call("fmuladd", self.negative(a), b, x)
 
     def compare(self, how: str, a: str, b: str) -> str:
         return self.put(f"fcmp {how} {self.type} {a}, {b}")
@@ -70,7 +82,7 @@ class Printer:
 
     def finite(self, total: str, x: str) -> str:
         """total + 0 · x: a sum from 0 on that remains 0 while all x are finite."""
-        return self.do("fadd contract", total, self.do("fmul contract", x, self.constant(0.0)))
+        return self.add_product(total, x, self.constant(0.0))
 
     def at(self, array: str, k: int) -> str:
         """Address of number k of an array."""
@@ -84,14 +96,23 @@ class Printer:
         place = self.at(array, k)
         self.lines.append(f"store {self.type} {value}, ptr {place}, align 8")
 
-    def operation(self, node: p.Node, value: Mapping[int, str]) -> str:
-        """Append the operation of a node on values of other nodes; returns the value's name."""
+    def operation(self, node: p.Node, value: Mapping[int, str], product: tuple[int, p.Node] | None = None) -> str:
+        """Append the operation of a node on values of other nodes; returns the value's name. product: the operand that
+        is computed with it, as in `fused_products`.
+        """
+        if product is not None:
+            i, factors = product
+            a, b = value[factors.a], value[factors.b]
+            if i != node.a:
+                return (self.add_product if node.op == p.ADD else self.sub_product)(value[node.a], a, b)
+            other = value[node.b]
+            return self.add_product(other if node.op == p.ADD else self.negative(other), a, b)
         if node.op == p.CONSTANT:
             return self.constant(node.a)
         if node.op in _BINARY:
             return self.do(_BINARY[node.op], value[node.a], value[node.b])
         if node.op == p.NEG:
-            return self.put(f"fneg {self.type} {value[node.a]}")
+            return self.negative(value[node.a])
         if node.op in (p.SQRT, p.ABS):
             return self.call("sqrt" if node.op == p.SQRT else "fabs", value[node.a])
         if node.a not in self._angles:
@@ -108,26 +129,21 @@ class Printer:
     def declared(self) -> list[str]:
         """Declarations of the called functions of LLVM."""
         called = sorted({line.split(" @")[1].split("(")[0] for line in self.lines if " @llvm." in line})
-        return [f"declare {self.type} @{name}({self.type})" for name in called]
+        return [f"declare {self.type} @{name}({', '.join([self.type] * (3 if 'fmuladd' in name else 1))})"
+                for name in called]
 
 
 def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
     """Names of sin x, cos x, and of whether x is in their domain: `lie.sincos.sincos`, line by line."""
     c = f.constant
 
-    def add(a: str, b: str) -> str:
-        return f.do("fadd contract", a, b)
-
-    def sub(a: str, b: str) -> str:
-        return f.do("fsub contract", a, b)
-
     def mul(a: str, b: str) -> str:
-        return f.do("fmul contract", a, b)
+        return f.do("fmul", a, b)
 
     def polynomial(z: str, coefficients: tuple[float, ...]) -> str:
         total = c(coefficients[-1])
         for k in coefficients[-2::-1]:
-            total = add(c(k), mul(z, total))
+            total = f.add_product(c(k), z, total)
         return total
 
     def whole(y: str) -> str:
@@ -144,11 +160,12 @@ def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
     cube = mul(z, y)
     half = mul(c(0.5), z)
     sine = polynomial(z, (reference.S2, reference.S3, reference.S4, reference.S5, reference.S6))
-    s = sub(y, sub(sub(mul(z, sub(mul(c(0.5), tail), mul(cube, sine))), tail), mul(cube, c(reference.S1))))
+    s = f.sub_product(mul(c(0.5), tail), cube, sine)
+    s = f.do("fsub", y, f.sub_product(f.add_product(f.negative(tail), z, s), cube, c(reference.S1)))
     w = f.do("fsub", c(1.0), half)
     lost = f.do("fsub", f.do("fsub", c(1.0), w), half)
     cosine = polynomial(z, (reference.C1, reference.C2, reference.C3, reference.C4, reference.C5, reference.C6))
-    o = add(w, add(lost, sub(mul(mul(z, z), cosine), mul(y, tail))))
+    o = f.do("fadd", w, f.do("fadd", lost, f.sub_product(mul(mul(z, z), cosine), y, tail)))
     # the quadrant, 0 to 3, as a number: count − 4 ⌊count/4⌋
     quarter = whole(f.do("fsub", f.do("fmul", count, c(0.25)), c(0.375)))
     quadrant = f.do("fsub", count, f.do("fmul", c(4.0), quarter))
@@ -158,7 +175,7 @@ def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
     found = []
     for value, other, sign in ((s, o, back), (o, s, negative)):
         size = f.select(odd, other, value)
-        found.append(f.select(sign, f.put(f"fneg {f.type} {size}"), size))
+        found.append(f.select(sign, f.negative(size), size))
     return found[0], found[1], good
 
 
@@ -167,10 +184,11 @@ def printed(program: Program) -> str:
     numbers `blocks` of a group, `rows` of `out` (slots shared by pieces last), `operations`.
     """
     parts, slots = pieces(program)
+    fused = fused_products(program, parts)
     results = (i for i in dict.fromkeys(program.outputs) if program.nodes[i] != ZERO)
     place = {i: FIRST + k for k, i in enumerate(results)}
     rows = FIRST + len(place)
-    texts = [_piece(program, piece, k, place, rows) for k, piece in enumerate(parts)]
+    texts = [_piece(program, piece, k, fused, place, rows) for k, piece in enumerate(parts)]
     called = [f"  call void @piece{k}(ptr %in, ptr %out)" for k in range(len(parts))]
     room = rows + slots
     blocks = min(GROUP, max(1, NEAR // (room * WIDTH)))
@@ -213,20 +231,23 @@ class _Values(dict[int, str]):
         return self[i]
 
 
-def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slots: int) -> tuple[str, list[str]]:
+def _piece(program: Program, piece: Piece, k: int, fused: Mapping[int, int], place: Mapping[int, int], slots: int
+           ) -> tuple[str, list[str]]:
     """Function of piece k, with loads, operations, stores and validity; and its declarations.
 
-    place: rows of outputs by node; slots: the first row of shared slots.
+    fused: of `fused_products`; place: rows of outputs by node; slots: the first row of shared slots.
     """
     f, nodes = Printer(), program.nodes
     value = _Values(f, program, {i: slots + slot for i, slot in piece.loaded.items()})
     total = f.constant(0.0)    # 0 while all inputs and outputs are finite
     for x in program.inputs if k == 0 else ():
         total = f.finite(total, value[x.index])
-    outputs = set(piece.outputs)
+    outputs, done = set(piece.outputs), set(fused.values())
     for i in [*piece.nodes, *(i for i in piece.outputs if nodes[i].op in p.LEAVES)]:
+        if i in done:
+            continue
         if nodes[i].op not in p.LEAVES:
-            value[i] = f.operation(nodes[i], value)
+            value[i] = f.operation(nodes[i], value, (fused[i], nodes[fused[i]]) if i in fused else None)
         # store immediately, to free the register
         if i in piece.stored:
             f.store(value[i], "%out", slots + piece.stored[i])

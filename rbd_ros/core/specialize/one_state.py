@@ -12,6 +12,7 @@ from ..compiled.kernel import COMPILED, sweep
 from . import program as p
 from .llvm import Printer
 from .machine import call_of
+from .pieces import fused_products, pieces
 from .program import NoProgram, Program
 
 if COMPILED:
@@ -39,9 +40,13 @@ def printed_for_one(program: Program, sizes: Sequence[int], shapes: Sequence[Sha
             value[program.inputs[k].index] = f.put(f"load double, ptr {f.at(f'%in{array}', j)}")
             k += 1
     total = f.constant(0.0)    # finite if all inputs and results are
+    fused = fused_products(program, pieces(program)[0])
+    done = set(fused.values())
     for i, node in enumerate(program.nodes):
+        if i in done:
+            continue
         if node.op != p.INPUT:
-            value[i] = f.operation(node, value)
+            value[i] = f.operation(node, value, (fused[i], program.nodes[fused[i]]) if i in fused else None)
         for place in places.get(i, ()):    # store immediately, to free the register
             f.store(value[i], *place)
         if node.op == p.INPUT or (i in places and node.op != p.CONSTANT):

@@ -4,9 +4,11 @@ Numbers for later pieces are stored in slots of shared memory.
 """
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from .program import COS, LEAVES, SIN, Guard, Program
+from .program import ADD, COS, LEAVES, MUL, SIN, SUB, Guard, Program
 
 LONGEST = 1000    # operations of a piece
 
@@ -50,6 +52,25 @@ def pieces(program: Program, longest: int = LONGEST) -> tuple[list[Piece], int]:
         for i in (i for guard in piece.guards for i in (guard.left, guard.right) if i in piece_of):
             last[i] = max(last[i], index)
     return cut, _slots(program, cut, piece_of, last)
+
+
+def fused_products(program: Program, parts: Sequence[Piece]) -> dict[int, int]:
+    """Sum or difference → the product in it that is computed with it, in one instruction with one rounding: the last
+    one that is used nowhere else and is in the same piece. Decided here, as compilers decide by the instructions around
+    them, so that code for one state and for many gives the same bits.
+    """
+    uses = Counter(operand for node in program.nodes for operand in node.operands)
+    uses.update(program.outputs)
+    uses.update(i for guard in program.guards for i in (guard.left, guard.right))
+    piece_of = {i: k for k, piece in enumerate(parts) for i in piece.nodes}
+    fused = {}
+    for i, k in piece_of.items():
+        if program.nodes[i].op in (ADD, SUB):
+            for operand in reversed(program.nodes[i].operands):
+                if program.nodes[operand].op == MUL and uses[operand] == 1 and piece_of[operand] == k:
+                    fused[i] = operand
+                    break
+    return fused
 
 
 def _slots(program: Program, cut: list[Piece], piece_of: dict[int, int], last: dict[int, int]) -> int:
