@@ -43,6 +43,20 @@ def test_the_joint_is_named_with_mimic_joints_too():
         rbd.forward_dynamics(model, [0.1, 0.2], [0.0, 0.0], [0.0, 1.0])
 
 
+def test_needles_that_spin_about_one_axis():
+    """Inertias about the axis 1e-9 of those across it: accelerations are differences of torques, to the last digits."""
+    spin = 1e-9
+    needle = rbd.Inertia(1.0, np.zeros(3), np.diag([1.0, 1.0, spin]))
+    model = build([rbd.JointSpec("first", "continuous", "base", "one", axis=(0, 0, 1)),
+                   rbd.JointSpec("second", "continuous", "one", "two", axis=(0, 0, 1))],
+                  links={"one": needle, "two": needle})
+    rng = np.random.default_rng(3)
+    q, v = rng.uniform(-3.0, 3.0, (200, model.nq)), np.zeros((200, 2))
+    tau = spin * rng.standard_normal((200, 2))
+    expected = np.stack([tau[:, 0] - tau[:, 1], 2.0 * tau[:, 1] - tau[:, 0]], axis=1) / spin
+    assert_close(rbd.forward_dynamics(model, q, v, tau), expected, 1e-14)
+
+
 def test_a_rotor_makes_a_weightless_tip_move():
     model = weightless_tip("revolute", rotor_inertia=0.5)
     a = rbd.forward_dynamics(model, [0.3, 0.2], [0.0, 0.0], [0.0, 2.0])

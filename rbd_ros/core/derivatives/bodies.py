@@ -16,7 +16,7 @@ from ..compiled.kernel import kernel, sweep
 from ..dynamics.bodies.link_tree import (
     ABOVE, INDEX, INERTIA, MASS, MOMENT, ROW, link_count, link_record, link_tree, link_wrenches, to_link, to_node,
 )
-from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
+from ..lie.spatial import add_cross, add_rotated_back, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     GRAVITY, LINK_NODE, LINK_POSITION, LINK_ROTATION, all_finite, first_position, integer, kind, matrix, node,
     node_count, parent, put, put_add, rates_valid, six, size_q, size_v, vector, zero,
@@ -69,18 +69,18 @@ def column_of(out, start, stride):
 @kernel
 def to_origin(E, p, x, y):
     """The twist (x, y) about O in world axes, transformed to a node with axes E and origin at p from O."""
-    return rotate_back(E, x), rotate_back(E, add(y, cross(x, p)))
+    return rotate_back(E, x), rotate_back(E, add_cross(y, x, p))
 
 
 @kernel
 def wrench_change(m, c, J, motion, change):
     """∂(J V̇ − ad*_V J V) of a body with mass m, first moment c and inertia J, along a change of (V, V̇)."""
     (omega, u, h_a, h), (d_omega, d_u, d_alpha, d_accel) = motion, change
-    dh_a = add(symmetric_times(J, d_omega), cross(c, d_u))
-    dh = sub(scale(m, d_u), cross(c, d_omega))
-    moment = add(add(symmetric_times(J, d_alpha), cross(c, d_accel)), add(
-        add(cross(d_omega, h_a), cross(omega, dh_a)), add(cross(d_u, h), cross(u, dh))))
-    force = add(add(scale(m, d_accel), cross(d_alpha, c)), add(cross(d_omega, h), cross(omega, dh)))
+    dh_a = add_cross(symmetric_times(J, d_omega), c, d_u)
+    dh = add_cross(scale(m, d_u), d_omega, c)
+    moment = add_cross(add_cross(symmetric_times(J, d_alpha), c, d_accel), d_omega, h_a)
+    moment = add_cross(add_cross(add_cross(moment, omega, dh_a), d_u, h), u, dh)
+    force = add_cross(add_cross(add_cross(scale(m, d_accel), d_alpha, c), d_omega, h), omega, dh)
     return moment, force
 
 
@@ -103,7 +103,7 @@ def link_columns(B, k, nv, r, work, links, out, start):
     m = links[r + MASS]
     c = vector(links, r + MOMENT)
     J = six(links, r + INERTIA)
-    motion = (omega, u, add(symmetric_times(J, omega), cross(c, u)), add(scale(m, u), cross(omega, c)))
+    motion = (omega, u, add_cross(symmetric_times(J, omega), c, u), add_cross(scale(m, u), omega, c))
     R_l = matrix(B, k + LINK_ROTATION)
     p_l = vector(B, k + LINK_POSITION)
     size = links.shape[0] // ROW * 6 * nv    # of one result
@@ -134,13 +134,13 @@ def link_columns(B, k, nv, r, work, links, out, start):
             d_alpha, d_accel = to_origin(E, p, aa, al)
             N, F = wrench_change(m, c, J, motion, (d_omega, d_u, d_alpha, d_accel))
             F = rotate(E, F)
-            put_column(out, start + (_F + by) * size + T[2 * x], nv, add(rotate(E, N), cross(p, F)), F)
+            put_column(out, start + (_F + by) * size + T[2 * x], nv, add_cross(rotate(E, N), p, F), F)
             if by == 0:    # accelerations without gravity
-                d_accel = add(d_accel, rotate_back(E, cross(g, sa)))
+                d_accel = add_rotated_back(d_accel, E, cross(g, sa))
             put_column(out, start + (_V + by) * size + T[2 * x], nv, rotate_back(R_l, d_omega),
-                       rotate_back(R_l, add(d_u, cross(d_omega, p_l))))
+                       rotate_back(R_l, add_cross(d_u, d_omega, p_l)))
             put_column(out, start + (_A + by) * size + T[2 * x], nv, rotate_back(R_l, d_alpha),
-                       rotate_back(R_l, add(d_accel, cross(d_alpha, p_l))))
+                       rotate_back(R_l, add_cross(d_accel, d_alpha, p_l)))
         x = T[2 * x + 1]
 
 
@@ -157,16 +157,16 @@ def own_wrench(B, k, r, work, links, wrench, e):
     m = links[r + MASS]
     c = vector(links, r + MOMENT)
     J = six(links, r + INERTIA)
-    momentum = add(scale(m, u), cross(omega, c))
-    N = add(add(symmetric_times(J, alpha), cross(c, accel)),
-            add(cross(omega, add(symmetric_times(J, omega), cross(c, u))), cross(u, momentum)))
-    F = add(add(scale(m, accel), cross(alpha, c)), cross(omega, momentum))
+    momentum = add_cross(scale(m, u), omega, c)
+    N = add_cross(add_cross(add_cross(symmetric_times(J, alpha), c, accel), omega,
+                            add_cross(symmetric_times(J, omega), c, u)), u, momentum)
+    F = add_cross(add_cross(scale(m, accel), alpha, c), omega, momentum)
     if wrench.shape[0] > 0:
         moment, force = to_node(B, k, vector(wrench, e), vector(wrench, e + 3))
         N = sub(N, moment)
         F = sub(F, force)
     F = rotate(E, F)
-    return add(rotate(E, N), cross(p, F)), F
+    return add_cross(rotate(E, N), p, F), F
 
 
 @sweep
@@ -216,17 +216,17 @@ def body_derivatives_recursion(B, links, state, wrench, e, work, G, out, start):
                 for x in range(end - dof(kind(B, node(g))) + 1, end + 1):
                     sa = vector(L, COLUMN * x + S)
                     sl = vector(L, COLUMN * x + S + 3)
-                    put_column(out, to + T[2 * x], nv, add(cross(sa, N), cross(sl, F)), cross(sa, F))
+                    put_column(out, to + T[2 * x], nv, add_cross(cross(sa, N), sl, F), cross(sa, F))
                 g = parent(B, node(g))
         for by in range(3):
             for x in range(nv):
                 N, F = column_of(out, b + by * size + x, nv)
                 if h >= 0:
                     E = matrix(W, NODE_SIZE * h + R)
-                    N = rotate_back(E, sub(N, cross(vector(W, NODE_SIZE * h + P), F)))
+                    N = rotate_back(E, add_cross(N, F, vector(W, NODE_SIZE * h + P)))
                     F = rotate_back(E, F)
                 else:
-                    N = add(N, cross(O, F))
+                    N = add_cross(N, O, F)
                 N, F = to_link(B, o, N, F)
                 for y in range(6):
                     out[b + by * size + x + y * nv] = 0.0 * B[0]

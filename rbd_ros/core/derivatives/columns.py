@@ -11,7 +11,9 @@ If S = S(q), Ψ̇ gains σ = ∂S/∂q q̇, Ψ̈ gains ∂(S q̈ + Ṡ q̇)/∂q
 from __future__ import annotations
 
 from ..compiled.kernel import kernel, sweep
-from ..lie.spatial import add, compose, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times, unit
+from ..lie.spatial import (
+    add, add_cross, add_rotated, compose, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times, unit,
+)
 from ..model.block import (
     GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node, node_count,
     parent, put, put_add, put_matrix, put_six, six, vector, zero,
@@ -31,7 +33,7 @@ S, PSI, XI, PSI2, MOMENTUM, COLUMN = layout(s=6, psi=6, xi=6, psi2=6, momentum=6
 @kernel
 def ad(a, b, x, y):
     """`ad_(a, b) (x, y)`."""
-    return cross(a, x), add(cross(a, y), cross(b, x))
+    return cross(a, x), add_cross(cross(a, y), b, x)
 
 
 @kernel
@@ -44,7 +46,7 @@ def put_pair(A, k, x, y):
 def about_origin(E, p, x):
     """The twist x of a node with world axes E, at p from O, in world axes about O."""
     a = rotate(E, x[0])
-    return a, add(rotate(E, x[1]), cross(p, a))
+    return a, add_cross(rotate(E, x[1]), p, a)
 
 
 @kernel
@@ -95,7 +97,7 @@ def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
         h = parent(B, o)
         if h >= 0:
             E_h = matrix(W, NODE_SIZE * h + R)
-            p = add(rotate(E_h, p), vector(W, NODE_SIZE * h + P))
+            p = add_rotated(vector(W, NODE_SIZE * h + P), E_h, p)
             E = compose(E_h, E)
         if not placed and B[o + MASS].real > 0.0:
             placed = True
@@ -207,14 +209,14 @@ def put_body(B, o, W, w, E, p, omega, u, alpha, accel, wrench, e):
     c = add(b, scale(m, p))
     J = (J[0] + s - p[0] * g[0], J[1] - p[0] * b[1] - c[0] * p[1], J[2] - p[0] * b[2] - c[0] * p[2],
          J[3] + s - p[1] * g[1], J[4] - p[1] * b[2] - c[1] * p[2], J[5] + s - p[2] * g[2])
-    h_a = add(symmetric_times(J, omega), cross(c, u))
-    h = add(scale(m, u), cross(omega, c))
-    moment = add(add(symmetric_times(J, alpha), cross(c, accel)), add(cross(omega, h_a), cross(u, h)))
-    force = add(add(scale(m, accel), cross(alpha, c)), cross(omega, h))
+    h_a = add_cross(symmetric_times(J, omega), c, u)
+    h = add_cross(scale(m, u), omega, c)
+    moment = add_cross(add_cross(add_cross(symmetric_times(J, alpha), c, accel), omega, h_a), u, h)
+    force = add_cross(add_cross(scale(m, accel), alpha, c), omega, h)
     if wrench.shape[0] > 0:
         f = rotate(E, vector(wrench, e + 3))
         force = sub(force, f)
-        moment = sub(moment, add(rotate(E, vector(wrench, e)), cross(p, f)))
+        moment = sub(moment, add_cross(rotate(E, vector(wrench, e)), p, f))
     W[w + TOTAL] = m
     put(W, w + FIRST_MOMENT, c)
     put_six(W, w + I, J)

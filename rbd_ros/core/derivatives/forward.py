@@ -14,7 +14,7 @@ from ..compiled.entry import entry, quick_entry
 from ..compiled.kernel import kernel, routine
 from ..dynamics.friction import Friction, friction_slopes_at, left_over
 from ..dynamics.singular import completed, singular_coordinate, solved, wrenches_of
-from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
+from ..lie.spatial import add, add_cross, dot, scale, symmetric_times
 from ..model.block import (
     ARMATURE, all_finite, kind, node, node_count, parent, put, put_add, rates_valid, six, size_q, size_v, vector, zero,
 )
@@ -77,8 +77,8 @@ def mass_sweep(B, tau, j, mask, W, L, T, H, x):
             iy = T[2 * y]
             sa = vector(L, ly + S)
             sl = vector(L, ly + S + 3)
-            ma = add(symmetric_times(J, sa), cross(c, sl))
-            ml = sub(scale(m, sl), cross(c, sa))
+            ma = add_cross(symmetric_times(J, sa), c, sl)
+            ml = add_cross(scale(m, sl), sa, c)
             put_pair(L, ly + MOMENTUM, ma, ml)
             if not (hybrid and mask[iy]):
                 x[iy] -= dot(sa, moment) + dot(sl, force)
@@ -133,8 +133,8 @@ def accelerate(B, x, mask, W, L, T, G):
             alpha = vector(G, 6 * h)
             accel = vector(G, 6 * h + 3)
             c = vector(W, w + FIRST_MOMENT)
-            put_add(W, w + MOMENT_O, add(symmetric_times(six(W, w + I), alpha), cross(c, accel)))
-            put_add(W, w + FORCE, sub(scale(W[w + TOTAL], accel), cross(c, alpha)))
+            put_add(W, w + MOMENT_O, add_cross(symmetric_times(six(W, w + I), alpha), c, accel))
+            put_add(W, w + FORCE, add_cross(scale(W[w + TOTAL], accel), alpha, c))
         end = T[last + i]
         for y in range(end - dof(kind(B, o)) + 1, end + 1):
             if not (hybrid and mask[T[2 * y]]):

@@ -13,7 +13,7 @@ from ..compiled.entry import entry, quick_entry
 from ..compiled.kernel import kernel, sweep
 from ..dynamics.friction import Friction, friction_slopes_at
 from ..dynamics.inverse import inverse_dynamics
-from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
+from ..lie.spatial import add_cross, add_rotated, dot, rotate_back, scale, symmetric_times, unit
 from ..model.block import (
     ARMATURE, all_finite, first_position, kind, matrix, node, node_count, parent, rates_valid, six, size_q, size_v,
     vector,
@@ -76,18 +76,18 @@ def derivative_columns(B, q, k, work, composed, out, row, column):
             iy = T[2 * y]
             sa = vector(L, ly + S)
             sl = vector(L, ly + S + 3)
-            ma = add(symmetric_times(J, sa), cross(c, sl))    # Î s
-            ml = sub(scale(m, sl), cross(c, sa))
-            g = add(rotate_back(B_hat, sa), cross(h, sl))    # B̂ᵀ s
+            ma = add_cross(symmetric_times(J, sa), c, sl)    # Î s
+            ml = add_cross(scale(m, sl), sa, c)
+            g = add_cross(rotate_back(B_hat, sa), h, sl)    # B̂ᵀ s
             x1 = vector(L, ly + XI)
             x2 = vector(L, ly + XI + 3)
-            va = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B_hat, sa))    # Î Ξ + B̂ s
-            vl = add(sub(scale(m, x2), cross(c, x1)), cross(sa, h))
+            va = add_cross(add_rotated(symmetric_times(J, x1), B_hat, sa), c, x2)    # Î Ξ + B̂ s
+            vl = add_cross(add_cross(scale(m, x2), x1, c), sa, h)
             x1 = vector(L, ly + PSI2)
             x2 = vector(L, ly + PSI2 + 3)
             psi = vector(L, ly + PSI)
-            qa = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B_hat, psi))    # Î Ψ̈ + B̂ Ψ̇
-            ql = add(sub(scale(m, x2), cross(c, x1)), cross(psi, h))
+            qa = add_cross(add_rotated(symmetric_times(J, x1), B_hat, psi), c, x2)    # Î Ψ̈ + B̂ Ψ̇
+            ql = add_cross(add_cross(scale(m, x2), x1, c), psi, h)
             if not composed:
                 by_a[row * iy + column * iy] += B[o + ARMATURE + y - begin]
             for x in range(begin, end + 1):
@@ -98,8 +98,8 @@ def derivative_columns(B, q, k, work, composed, out, row, column):
                 if not composed:
                     by_a[row * ix + column * iy] += pair_dot(ma, ml, L, lx + S)
             # the wrench on the ancestors moves with the bodies: − ad*_s F
-            qa = add(qa, add(cross(sa, moment), cross(sl, force)))
-            ql = add(ql, cross(sa, force))
+            qa = add_cross(add_cross(qa, sa, moment), sl, force)
+            ql = add_cross(ql, sa, force)
             x = T[2 * begin + 1]
             while x >= 0:
                 lx = COLUMN * x
@@ -123,7 +123,7 @@ def derivative_columns(B, q, k, work, composed, out, row, column):
                 E = matrix(W, w + R)
                 iq = k + first_position(B, o)
                 f = slope_dual(B, o, q, iq, unit(y - begin, q[iq]), rotate_back(
-                    E, sub(moment, cross(vector(W, w + P), force))), rotate_back(E, force))
+                    E, add_cross(moment, force, vector(W, w + P))), rotate_back(E, force))
                 for d in range(dof(t)):
                     by_q[row * T[2 * (begin + d)] + column * iy] += f[d]
         b = parent(B, o)

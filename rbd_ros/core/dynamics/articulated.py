@@ -13,8 +13,8 @@ import numpy as np
 
 from ..compiled.kernel import kernel, routine
 from ..lie.spatial import (
-    add, add_matrix, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale,
-    symmetric_times,
+    add, add_cross, add_matrix, add_rotated, add_rotated_back, add_symmetric, cross, dot, rotate, rotate_back,
+    rotate_matrix, rotate_symmetric, scale, symmetric_times,
 )
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, SHARED, first_position, first_velocity, kind, layout, matrix, node,
@@ -34,7 +34,13 @@ _R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _G, _C, _BRANCHES, _
 @kernel
 def articulated_times(A, G, C, a, b):
     """The articulated inertia times (angular a, linear b)."""
-    return (add(symmetric_times(A, a), rotate(G, b)), add(rotate_back(G, a), symmetric_times(C, b)))
+    return (add_rotated(symmetric_times(A, a), G, b), add_symmetric(rotate_back(G, a), C, b))
+
+
+@kernel
+def add_articulated(N, F, A, G, C, a, b):
+    """`(N, F) + articulated_times(A, G, C, a, b)`."""
+    return (add_rotated(add_symmetric(N, A, a), G, b), add_symmetric(add_rotated_back(F, G, a), C, b))
 
 
 @kernel
@@ -109,8 +115,8 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         else:
             omega_r, velo_r = joint_twist(B, o, q, iq, v, iv)
             bias_a, bias_l = joint_bias(B, o, q, iq, v, iv)
-            eta_l = add(add(eta_l, bias_l), cross(add(scale(2.0, omega), omega_r), velo_r))
-            eta_a = add(bias_a, cross(omega, omega_r))
+            eta_l = add_cross(add(eta_l, bias_l), add(scale(2.0, omega), omega_r), velo_r)
+            eta_a = add_cross(bias_a, omega, omega_r)
             omega = add(omega, omega_r)
         put(W, w + _ETA_A, eta_a)
         put(W, w + _ETA_L, eta_l)
@@ -159,9 +165,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
         N = add(N, vector(W, w + _N))
         F = add(F, vector(W, w + _F))
         # bias force with the joint's own bias acceleration: B̂ + Î η
-        moment, force = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
-        N = add(N, moment)
-        F = add(F, force)
+        N, F = add_articulated(N, F, A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
         t = kind(B, o)
         hinge = False
         for c in range(dof(t) - 1, -1, -1):
@@ -204,7 +208,7 @@ def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
             R = matrix(W, w + _R)
             p = vector(W, w + _P)
             F = rotate(R, F)
-            N = add(rotate(R, N), cross(p, F))
+            N = add_cross(rotate(R, N), p, F)
             if hinge:    # without rotor inertia Π s = 0: the last rows of A and G are zero
                 A = rotate_planar(R, A)
                 G = rotate_two_rows(R, G)
@@ -249,12 +253,12 @@ def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
         t = kind(B, o)
         of_parent = alpha, accel
         # without η: it is in the left-over effort already
-        accel = rotate_back(R, add(accel, cross(alpha, p)))
+        accel = rotate_back(R, add_cross(accel, alpha, p))
         alpha = rotate_back(R, alpha)
         if is_revolute(t) and not hybrid:
             # Uᵀ V̇ with U in the parent's frame: does not wait for V̇ in the node's
             ul = rotate(R, vector(W, w + _U + 3))
-            ua = add(rotate(R, vector(W, w + _U)), cross(p, ul))
+            ua = add_cross(rotate(R, vector(W, w + _U)), p, ul)
             x = W[w + _U + 6] * (W[w + _U + 7] - dot(ua, of_parent[0]) - dot(ul, of_parent[1]))
             out[iv] = x
             alpha = (alpha[0], alpha[1], alpha[2] + B[o + RATIO] * x)
@@ -309,10 +313,9 @@ def rotate_planar(R, S):
     """`R S Rᵀ` for symmetric `S` whose last row is zero."""
     a = (R[0] * S[0] + R[1] * S[1], R[0] * S[1] + R[1] * S[3])
     b = (R[3] * S[0] + R[4] * S[1], R[3] * S[1] + R[4] * S[3])
-    xx = R[0] * a[0] + R[1] * a[1]
-    yy = R[3] * b[0] + R[4] * b[1]
-    return (xx, R[3] * a[0] + R[4] * a[1], R[6] * a[0] + R[7] * a[1], yy, R[6] * b[0] + R[7] * b[1],
-            S[0] + S[3] - xx - yy)
+    c = (R[6] * S[0] + R[7] * S[1], R[6] * S[1] + R[7] * S[3])
+    return (R[0] * a[0] + R[1] * a[1], R[3] * a[0] + R[4] * a[1], R[6] * a[0] + R[7] * a[1],
+            R[3] * b[0] + R[4] * b[1], R[6] * b[0] + R[7] * b[1], R[6] * c[0] + R[7] * c[1])
 
 
 @kernel
@@ -328,12 +331,14 @@ def rotate_two_rows(R, B):
 @kernel
 def about(p, A, G, C):
     """An articulated inertia about the origin of a frame in which its own origin is at p."""
-    D = (C[0], C[1], C[2], C[1], C[3], C[4], C[2], C[4], C[5])
-    X = hat_times(p, D)
-    E = (G[0] + X[0], G[1] + X[1], G[2] + X[2], G[3] + X[3], G[4] + X[4], G[5] + X[5], G[6] + X[6], G[7] + X[7],
-         G[8] + X[8])
+    x, y, z = p
+    E = (G[0] + y * C[2] - z * C[1], G[1] + y * C[4] - z * C[3], G[2] + y * C[5] - z * C[4],
+         G[3] + z * C[0] - x * C[2], G[4] + z * C[1] - x * C[4], G[5] + z * C[2] - x * C[5],
+         G[6] + x * C[1] - y * C[0], G[7] + x * C[3] - y * C[1], G[8] + x * C[4] - y * C[2])    # G + [p] C
     # A + [p] Gᵀ − E [p]
-    Y = hat_times(p, (G[0], G[3], G[6], G[1], G[4], G[7], G[2], G[5], G[8]))
-    Z = hat_times(p, (E[0], E[3], E[6], E[1], E[4], E[7], E[2], E[5], E[8]))    # [p] Eᵀ = −(E [p])ᵀ
-    return ((A[0] + Y[0] + Z[0], A[1] + Y[1] + Z[3], A[2] + Y[2] + Z[6],
-             A[3] + Y[4] + Z[4], A[4] + Y[5] + Z[7], A[5] + Y[8] + Z[8]), E, C)
+    return ((A[0] + y * G[2] - z * G[1] + y * E[2] - z * E[1],
+             A[1] + y * G[5] - z * G[4] + z * E[0] - x * E[2],
+             A[2] + y * G[8] - z * G[7] + x * E[1] - y * E[0],
+             A[3] + z * G[3] - x * G[5] + z * E[3] - x * E[5],
+             A[4] + z * G[6] - x * G[8] + x * E[4] - y * E[3],
+             A[5] + x * G[7] - y * G[6] + x * E[7] - y * E[6]), E, C)

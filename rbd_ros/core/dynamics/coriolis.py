@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import kernel
 from ..lie.spatial import (
-    add, add_matrix, compose, cross, dot, hat, hat_times, rotate, rotate_back, rotate_matrix, scale, sub,
-    symmetric_times, unit,
+    add, add_cross, add_matrix, add_rotated, add_rotated_back, compose, cross, dot, hat, hat_times, rotate,
+    rotate_back, rotate_matrix, scale, symmetric_times, unit,
 )
 from ..model.block import (
     INERTIA, MASS, MOMENT, all_finite, first_position, first_velocity, kind, layout, matrix, node, node_count, parent,
@@ -55,7 +55,7 @@ def column_rate(B, o, q, k, v, j, c, omega, velo):
     """σ = ad_V S + Ṡ of column c, (angular, linear)."""
     sa, sl = column(B, o, q, k, c)
     ra = cross(omega, sa)
-    rl = add(cross(velo, sa), cross(omega, sl))
+    rl = add_cross(cross(velo, sa), omega, sl)
     if varies(kind(B, o)):
         da, dl = slope_along(B, o, q, k, v, j, unit(c, q[k]))
         return add(ra, da), add(rl, dl)
@@ -76,8 +76,8 @@ def coriolis_sums(B, q, k, v, j, W, X):
         h = parent(B, o)
         if h >= 0:
             above = vector(X, EXTRA * h + _OMEGA)
-            omega = add(omega, rotate_back(R, above))
-            velo = add(velo, rotate_back(R, add(vector(X, EXTRA * h + _V), cross(above, p))))
+            omega = add_rotated_back(omega, R, above)
+            velo = add_rotated_back(velo, R, add_cross(vector(X, EXTRA * h + _V), above, p))
         put(X, x + _OMEGA, omega)
         put(X, x + _V, velo)
         m = B[o + MASS]
@@ -132,12 +132,12 @@ def coriolis_recursion(B, q, k, v, j, W, X, H, offset):
             sa, sl = column(B, o, q, iq, c)
             ra, rl = column_rate(B, o, q, iq, v, j + iv, c, vector(X, x + _OMEGA), vector(X, x + _V))
             # M σ − adᵀ M S; M S; the transpose of −adᵀ M times S
-            N = add(add(symmetric_times(I, ra), cross(h, rl)), add(rotate(A, sa), rotate(G, sl)))
-            F = add(sub(scale(m, rl), cross(h, ra)), add(rotate(C, sa), cross(d, sl)))
-            N1 = add(symmetric_times(I, sa), cross(h, sl))
-            F1 = sub(scale(m, sl), cross(h, sa))
-            N2 = add(rotate_back(A, sa), rotate_back(C, sl))
-            F2 = sub(rotate_back(G, sa), cross(d, sl))
+            N = add_cross(add_rotated(add_rotated(symmetric_times(I, ra), A, sa), G, sl), h, rl)
+            F = add_cross(add_cross(add_rotated(scale(m, rl), C, sa), ra, h), d, sl)
+            N1 = add_cross(symmetric_times(I, sa), h, sl)
+            F1 = add_cross(scale(m, sl), sa, h)
+            N2 = add_rotated_back(rotate_back(A, sa), C, sl)
+            F2 = add_cross(rotate_back(G, sa), sl, d)
             b = i
             while b >= 0:
                 ob = node(b)
@@ -155,9 +155,9 @@ def coriolis_recursion(B, q, k, v, j, W, X, H, offset):
                 F = rotate(R, F)
                 F1 = rotate(R, F1)
                 F2 = rotate(R, F2)
-                N = add(rotate(R, N), cross(p, F))
-                N1 = add(rotate(R, N1), cross(p, F1))
-                N2 = add(rotate(R, N2), cross(p, F2))
+                N = add_cross(rotate(R, N), p, F)
+                N1 = add_cross(rotate(R, N1), p, F1)
+                N2 = add_cross(rotate(R, N2), p, F2)
                 b = parent(B, ob)
 
 

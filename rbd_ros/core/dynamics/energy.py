@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import kernel
 from ..errors import RbdError
-from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
+from ..lie.spatial import add, add_cross, add_rotated, dot, rotate, scale, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, all_finite, first_velocity, kind, layout, matrix, node, node_count,
     rates_valid, six, size_q, size_v, vector, zero,
@@ -47,22 +47,22 @@ def totals(B, q, k, v, j, W, out, offset):
         velo = vector(W, w + _V)
         m = B[o + MASS]
         h = vector(B, o + MOMENT)
-        N = add(symmetric_times(six(B, o + INERTIA), omega), cross(h, velo))
-        F = sub(scale(m, velo), cross(h, omega))
+        N = add_cross(symmetric_times(six(B, o + INERTIA), omega), h, velo)
+        F = add_cross(scale(m, velo), omega, h)
         kinetic += 0.5 * (dot(omega, N) + dot(velo, F))
         for c in range(dof(kind(B, o))):
             rate = v[j + first_velocity(B, o) + c]
             kinetic += 0.5 * B[o + ARMATURE + c] * rate * rate
         mass += m
-        first = add(first, add(rotate(R, h), scale(m, p)))
+        first = add_rotated(add(first, scale(m, p)), R, h)
         f = rotate(R, F)
         linear = add(linear, f)
-        angular = add(angular, add(rotate(R, N), cross(p, f)))
+        angular = add_cross(add_rotated(angular, R, N), p, f)
     out[offset + _KINETIC] = kinetic
     out[offset + _POTENTIAL] = z - dot(vector(B, GRAVITY), first)
     out[offset + _MASS] = mass
     if mass.real > 0.0:    # angular momentum about the centre of mass
-        angular = sub(angular, cross(scale(1.0 / mass, first), linear))
+        angular = add_cross(angular, linear, scale(1.0 / mass, first))
     for r in range(3):
         out[offset + _MOMENT + r] = first[r]
         out[offset + _ANGULAR + r] = angular[r]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..compiled.entry import entry, quick_entry
 from ..compiled.kernel import kernel
-from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
+from ..lie.spatial import add, add_cross, add_symmetric, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, all_finite, first_position, first_velocity, kind, layout, matrix,
     node, node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector, zero,
@@ -43,15 +43,15 @@ def velocity_wrench(c, I, omega):
 def newton_euler(m, c, I, omega, alpha, accel):
     """Moment about the origin and force that move a body; accel: of its origin."""
     moment, force = velocity_wrench(c, I, omega)
-    return (add(cross(c, accel), add(symmetric_times(I, alpha), moment)),
-            add(scale(m, accel), add(cross(alpha, c), force)))
+    return (add_cross(add_symmetric(moment, I, alpha), c, accel),
+            add_cross(add(force, scale(m, accel)), alpha, c))
 
 
 @kernel
 def add_to_parent(W, k, R, p, N, F):
     """Add the wrench (N, F) on a node with pose (R, p) in its parent to the parent's, (W[k:], W[k + 3:])."""
     f = rotate(R, F)
-    put_add(W, k, add(rotate(R, N), cross(p, f)))
+    put_add(W, k, add_cross(rotate(R, N), p, f))
     put_add(W, k + 3, f)
 
 
@@ -77,7 +77,7 @@ def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
             accel_p = vector(W, SIZE * h + _ACCEL)
         omega = rotate_back(R, omega_p)
         alpha = rotate_back(R, alpha_p)
-        accel = rotate_back(R, add(accel_p, add(cross(alpha_p, p), cross(omega_p, cross(omega_p, p)))))
+        accel = rotate_back(R, add_cross(add_cross(accel_p, alpha_p, p), omega_p, cross(omega_p, p)))
         if is_revolute(kind(B, o)):
             rate = B[o + RATIO] * v[iv]
             alpha = (alpha[0] + omega[1] * rate, alpha[1] - omega[0] * rate, alpha[2] + B[o + RATIO] * a[iv])
@@ -88,8 +88,8 @@ def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
             bias_a, bias_l = joint_bias(B, o, q, iq, v, iv)
             alpha_r = add(alpha_r, bias_a)
             accel_r = add(accel_r, bias_l)
-            accel = add(accel, add(accel_r, cross(add(scale(2.0, omega), omega_r), velo_r)))
-            alpha = add(alpha, add(alpha_r, cross(omega, omega_r)))
+            accel = add_cross(add(accel, accel_r), add(scale(2.0, omega), omega_r), velo_r)
+            alpha = add_cross(add(alpha, alpha_r), omega, omega_r)
             omega = add(omega, omega_r)
 
         moment, force = newton_euler(B[o + MASS], vector(B, o + MOMENT), six(B, o + INERTIA), omega, alpha, accel)

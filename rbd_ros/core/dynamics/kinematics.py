@@ -6,9 +6,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..compiled.entry import quick_entry
-from ..compiled.kernel import kernel, routine
+from ..compiled.kernel import kernel
 from ..errors import RbdError, shown
-from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
+from ..lie.spatial import add, add_cross, add_rotated, add_rotated_back, compose, cross, rotate, rotate_back, scale
 from ..model.block import (
     LINK, LINKS, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, RATIO, all_finite, first_position, first_velocity,
     integer, kind, layout, matrix, node, node_count, parent, put, put_matrix, rates_valid, size_q, size_v, vector, zero,
@@ -44,7 +44,7 @@ def node_motion(B, q, k, v, a, j, order, posed, W):
             else:
                 R_h = matrix(W, x + _R)
                 put_matrix(W, w + _R, compose(R_h, R))
-                put(W, w + _P, add(rotate(R_h, p), vector(W, x + _P)))
+                put(W, w + _P, add_rotated(vector(W, x + _P), R_h, p))
         if order == 0:
             continue
         iv = j + first_velocity(B, o)
@@ -55,15 +55,15 @@ def node_motion(B, q, k, v, a, j, order, posed, W):
             if order == 2:
                 alpha, accel = vector(W, x + _ALPHA), vector(W, x + _ACCEL)
         omega_r, velo_r = joint_twist(B, o, q, iq, v, iv)
-        velo = add(rotate_back(R, add(velo, cross(omega, p))), velo_r)
+        velo = add_rotated_back(velo_r, R, add_cross(velo, omega, p))
         centripetal = cross(omega, cross(omega, p))
         omega = rotate_back(R, omega)
         if order == 2:
             alpha_r, accel_r = joint_twist(B, o, q, iq, a, iv)
             bias_a, bias_l = joint_bias(B, o, q, iq, v, iv)
-            accel = add(rotate_back(R, add(accel, add(cross(alpha, p), centripetal))),
-                        add(add(accel_r, bias_l), cross(add(scale(2.0, omega), omega_r), velo_r)))
-            alpha = add(rotate_back(R, alpha), add(add(alpha_r, bias_a), cross(omega, omega_r)))
+            accel = add_cross(add_rotated_back(add(accel_r, bias_l), R, add_cross(add(accel, centripetal), alpha, p)),
+                              add(scale(2.0, omega), omega_r), velo_r)
+            alpha = add_cross(add_rotated_back(add(alpha_r, bias_a), R, alpha), omega, omega_r)
             put(W, w + _ALPHA, alpha)
             put(W, w + _ACCEL, accel)
         omega = add(omega, omega_r)
@@ -91,7 +91,7 @@ def poses_entry(B, q, W, poses):
             if h >= 0:
                 R_h = matrix(W, SIZE * h + _R)
                 R = compose(R_h, R)
-                p = add(rotate(R_h, p), vector(W, SIZE * h + _P))
+                p = add_rotated(vector(W, SIZE * h + _P), R_h, p)
             k = 16 * (s * links + i)
             finite &= (R[0] - R[0]) + (R[4] - R[4]) + (p[0] - p[0]) + (p[1] - p[1]) + (p[2] - p[2]) == 0.0
             for r in range(3):
@@ -104,7 +104,7 @@ def poses_entry(B, q, W, poses):
     return finite
 
 
-@routine
+@kernel
 def link_motions(B, W, order, out, offset):
     """Into out[offset:] the motion of each link, from the node motion W."""
     for i in range(integer(B, LINKS)):
@@ -112,21 +112,22 @@ def link_motions(B, W, order, out, offset):
         h = integer(B, o + LINK_NODE)
         k = offset + 6 * i
         if h < 0:
-            out[k:k + 6] = 0.0
+            for c in range(6):
+                out[k + c] = 0.0
             continue
         R = matrix(B, o + LINK_ROTATION)
         p = vector(B, o + LINK_POSITION)
         w = SIZE * h
         omega = vector(W, w + _OMEGA)
-        velo = add(vector(W, w + _V), cross(omega, p))
+        velo = add_cross(vector(W, w + _V), omega, p)
         if order == 1:
             put(out, k, rotate_back(R, omega))
             put(out, k + 3, rotate_back(R, velo))
         else:
             alpha = vector(W, w + _ALPHA)
-            accel = add(vector(W, w + _ACCEL), add(cross(alpha, p), cross(omega, cross(omega, p))))
+            accel = add_cross(add_cross(vector(W, w + _ACCEL), alpha, p), omega, cross(omega, p))
             put(out, k, rotate_back(R, alpha))
-            put(out, k + 3, rotate_back(R, sub(accel, cross(omega, velo))))
+            put(out, k + 3, rotate_back(R, add_cross(accel, velo, omega)))
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[:, ::1])")
@@ -173,12 +174,12 @@ def jacobian_recursion(B, q, k, link, frame, J, offset):
             else:
                 sa, sl = column(B, o, q, iq, c)
                 va = rotate_back(R, sa)
-                vl = rotate_back(R, add(sl, cross(sa, p)))
+                vl = rotate_back(R, add_cross(sl, sa, p))
             for r in range(3):
                 J[b + r * nv] += va[r]
                 J[b + (r + 3) * nv] += vl[r]
         Rj, pj = joint_pose(B, o, q, iq)
-        p = add(rotate(Rj, p), pj)
+        p = add_rotated(pj, Rj, p)
         R = compose(Rj, R)
         i = parent(B, o)
     if frame > 0:
@@ -187,7 +188,7 @@ def jacobian_recursion(B, q, k, link, frame, J, offset):
             va = rotate(R, (J[b], J[b + nv], J[b + 2 * nv]))
             vl = rotate(R, (J[b + 3 * nv], J[b + 4 * nv], J[b + 5 * nv]))
             if frame == 1:
-                vl = add(vl, cross(p, va))
+                vl = add_cross(vl, p, va)
             for r in range(3):
                 J[b + r * nv] = va[r]
                 J[b + (r + 3) * nv] = vl[r]
@@ -277,15 +278,15 @@ def _jacobians(model: RobotModel) -> Way:
 
     def way(q: Any, body: str, frame: str) -> Any:
         try:
-            cached = ways.get((body, frame))
-        except TypeError:    # unhashable names
-            return None
-        if cached is None:
+            known = ways[body, frame]
+        except KeyError:
             if body not in links or frame not in FRAMES:
                 return None
-            cached = ways[body, frame] = Call(jacobian_entry, f"B q ={links[body]} ={FRAMES[frame]} >",
-                                              lambda model: [(6, model.nv)]).way(model)
-        return cached(q)
+            known = ways[body, frame] = Call(jacobian_entry, f"B q ={links[body]} ={FRAMES[frame]} >",
+                                             lambda model: [(6, model.nv)]).way(model)
+        except TypeError:    # unhashable names
+            return None
+        return known(q)
 
     return way
 

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import kernel
-from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
+from ..lie.spatial import add, add_cross, dot, rotate, rotate_symmetric, scale, symmetric_times
 from ..model.block import (
     ARMATURE, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node, node_count,
     parent, put, put_add, put_matrix, put_six, six, size_q, size_v, vector,
@@ -83,8 +83,8 @@ def mass_matrix_recursion(B, q, k, W, H, offset):
                 F = (-r * h[1], r * h[0], 0.0 * r)
             else:
                 sa, sl = column(B, o, q, k + first_position(B, o), c)
-                N = add(symmetric_times(I, sa), cross(h, sl))
-                F = sub(scale(mass, sl), cross(h, sa))
+                N = add_cross(symmetric_times(I, sa), h, sl)
+                F = add_cross(scale(mass, sl), sa, h)
             H[offset + (iv + c) * nv + iv + c] += B[o + ARMATURE + c]
             j = i
             while True:
@@ -104,7 +104,7 @@ def mass_matrix_recursion(B, q, k, W, H, offset):
                     break
                 R = matrix(W, SIZE * j + _R)
                 F = rotate(R, F)
-                N = add(rotate(R, N), cross(vector(W, SIZE * j + _P), F))
+                N = add_cross(rotate(R, N), vector(W, SIZE * j + _P), F)
                 j = above
 
 

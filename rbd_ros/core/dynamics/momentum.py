@@ -14,7 +14,7 @@ from ..compiled.door import Call, door
 from ..compiled.entry import quick_entry
 from ..compiled.kernel import kernel
 from ..compiled.workspace import ONE_STATE
-from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
+from ..lie.spatial import add, add_cross, add_rotated, cross, rotate_back, scale, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, ZERO, all_finite, first_position, first_velocity, kind, layout,
     matrix, node, node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector,
@@ -54,7 +54,7 @@ def momentum_recursion(B, q, v, W, turning, p, rate):
         if h >= 0:
             above = vector(W, SIZE * h + _OMEGA)
             omega = rotate_back(R, above)
-            velo = rotate_back(R, add(vector(W, SIZE * h + _V), cross(above, x)))
+            velo = rotate_back(R, add_cross(vector(W, SIZE * h + _V), above, x))
             gravity = vector(W, SIZE * h + _G)
         put_matrix(W, w + _R, R)
         put(W, w + _P, x)
@@ -71,8 +71,8 @@ def momentum_recursion(B, q, v, W, turning, p, rate):
         put(W, w + _G, rotate_back(R, gravity))
         m = B[o + MASS]
         c = vector(B, o + MOMENT)
-        put(W, w + _N, add(symmetric_times(six(B, o + INERTIA), omega), cross(c, velo)))
-        put(W, w + _F, sub(scale(m, velo), cross(c, omega)))
+        put(W, w + _N, add_cross(symmetric_times(six(B, o + INERTIA), omega), c, velo))
+        put(W, w + _F, add_cross(scale(m, velo), omega, c))
         W[w + _MASS] = m
         put(W, w + _C, c)
     for i in range(size_v(B)):
@@ -100,9 +100,9 @@ def momentum_recursion(B, q, v, W, turning, p, rate):
             own = turning or varies(t)    # the joint's own twist turns its axes; plain coordinates: also in ∂L/∂q
             omega = vector(W, w + _OMEGA) if own else vector(W, w + _OMEGA_P)
             velo = vector(W, w + _V) if own else vector(W, w + _V_P)
-            torque = add(cross(c, gravity), add(cross(N, omega), cross(F, velo)))
+            torque = add_cross(add_cross(cross(c, gravity), N, omega), F, velo)
             project(B, o, q, iq, N, F, p, iv)
-            project(B, o, q, iq, torque, add(scale(m, gravity), cross(F, omega)), rate, iv)
+            project(B, o, q, iq, torque, add_cross(scale(m, gravity), F, omega), rate, iv)
             if varies(t):    # S depends on q
                 e = slope_dual(B, o, q, iq, rates(t, v, iv), N, F)
                 for d in range(dof(t)):
@@ -124,7 +124,7 @@ def momentum_recursion(B, q, v, W, turning, p, rate):
             y = SIZE * h
             add_to_parent(W, y + _N, R, x, N, F)
             W[y + _MASS] += m
-            put_add(W, y + _C, add(rotate(R, c), scale(m, x)))
+            put_add(W, y + _C, add_rotated(scale(m, x), R, c))
 
 
 @kernel

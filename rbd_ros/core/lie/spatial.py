@@ -35,6 +35,12 @@ def cross(a, b):
 
 
 @kernel
+def add_cross(x, a, b):
+    """`x + a × b`, in products that are added to x one by one: two instructions per number, of a sum of both three."""
+    return (x[0] + a[1] * b[2] - a[2] * b[1], x[1] + a[2] * b[0] - a[0] * b[2], x[2] + a[0] * b[1] - a[1] * b[0])
+
+
+@kernel
 def unit(c, like):
     """Unit vector of axis c in the type of `like`; the zero vector unless c is 0, 1 or 2."""
     z = 0.0 * like
@@ -55,6 +61,22 @@ def rotate_back(R, a):
     return (R[0] * a[0] + R[3] * a[1] + R[6] * a[2],
             R[1] * a[0] + R[4] * a[1] + R[7] * a[2],
             R[2] * a[0] + R[5] * a[1] + R[8] * a[2])
+
+
+@kernel
+def add_rotated(x, R, a):
+    """`x + R a`."""
+    return (x[0] + R[0] * a[0] + R[1] * a[1] + R[2] * a[2],
+            x[1] + R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
+            x[2] + R[6] * a[0] + R[7] * a[1] + R[8] * a[2])
+
+
+@kernel
+def add_rotated_back(x, R, a):
+    """`x + Rᵀ a`."""
+    return (x[0] + R[0] * a[0] + R[3] * a[1] + R[6] * a[2],
+            x[1] + R[1] * a[0] + R[4] * a[1] + R[7] * a[2],
+            x[2] + R[2] * a[0] + R[5] * a[1] + R[8] * a[2])
 
 
 @kernel
@@ -88,6 +110,14 @@ def symmetric_times(S, a):
     return (S[0] * a[0] + S[1] * a[1] + S[2] * a[2],
             S[1] * a[0] + S[3] * a[1] + S[4] * a[2],
             S[2] * a[0] + S[4] * a[1] + S[5] * a[2])
+
+
+@kernel
+def add_symmetric(x, S, a):
+    """`x + S a` for symmetric `S`."""
+    return (x[0] + S[0] * a[0] + S[1] * a[1] + S[2] * a[2],
+            x[1] + S[1] * a[0] + S[3] * a[1] + S[4] * a[2],
+            x[2] + S[2] * a[0] + S[4] * a[1] + S[5] * a[2])
 
 
 @kernel
