@@ -1,8 +1,13 @@
-"""Builds message packages that cannot be installed everywhere, so that they go through the middleware."""
+"""Builds message packages that cannot be installed everywhere, so that they go through the middleware.
+
+They are kept in the environment. As a program: builds those that tests need which always run (`scripts/setup --peers`).
+"""
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -107,25 +112,45 @@ OF_SCENES = (    # package, definitions, dependencies: in this order
                                   "object_recognition_msgs", "octomap_msgs")))
 OF_TRAJECTORIES = (
     ("control_msgs", CONTROL_MSGS, ("action_msgs", "builtin_interfaces", "std_msgs", "trajectory_msgs")),)
-_PREFIXES: dict[str, Path] = {}    # of the packages that this process has built
+FOLDER = Path(sys.prefix) / "messages"
+_LOADED: set[str] = set()    # packages, by this process
 
 
 @contextlib.contextmanager
-def built(folder: Path, packages: Iterable[tuple[str, dict[str, str], tuple[str, ...]]]) -> Iterator[None]:
-    """Packages, as above, which child processes can import until the end."""
+def built(packages: Iterable[tuple[str, dict[str, str], tuple[str, ...]]]) -> Iterator[None]:
+    """Packages, as above, which this process and its children can import until the end."""
     with pytest.MonkeyPatch.context() as patch:
         for package, definitions, dependencies in packages:
-            if package not in _PREFIXES and importlib.util.find_spec(package):    # it is installed
+            if package not in _LOADED and importlib.util.find_spec(package):    # it is installed
                 continue
-            if package not in _PREFIXES:
-                _PREFIXES[package] = _build(folder / package, package, definitions, dependencies)
-            prefix = _PREFIXES[package]
+            prefix = _prefix(package, definitions, dependencies)
             for name, path in (("PYTHONPATH", _site(prefix, package)), ("LD_LIBRARY_PATH", prefix / "lib"),
                                ("AMENT_PREFIX_PATH", prefix), ("CMAKE_PREFIX_PATH", prefix)):
                 patch.setenv(name, str(path), prepend=os.pathsep)
+            if package not in _LOADED:
+                _LOADED.add(package)
+                sys.path.insert(0, str(_site(prefix, package)))
+                for library in (prefix / "lib").glob(f"lib{package}*.so"):    # found by name later, by another path
+                    ctypes.CDLL(str(library))
         forks.renew()
         yield
     forks.renew()
+
+
+def _prefix(package: str, definitions: dict[str, str], dependencies: tuple[str, ...]) -> Path:
+    """Where a package is installed, after it was built if needed: some ten seconds."""
+    text = repr((definitions, dependencies, CMAKE, sys.version, os.environ.get("ROS_DISTRO")))
+    folder = FOLDER / f"{package}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        pytest.skip(f"{FOLDER}, where messages are built, is not writable")
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").exists():
+            _build(folder, package, definitions, dependencies)
+            (folder / "complete").touch()
+    return folder / "install"
 
 
 def _site(prefix: Path, package: str) -> Path:
@@ -133,8 +158,7 @@ def _site(prefix: Path, package: str) -> Path:
     return module.parent.parent
 
 
-def _build(folder: Path, package: str, definitions: dict[str, str], dependencies: tuple[str, ...]) -> Path:
-    """Make a package importable here: some ten seconds. Returns where it is installed."""
+def _build(folder: Path, package: str, definitions: dict[str, str], dependencies: tuple[str, ...]) -> None:
     if not shutil.which("cmake"):
         pytest.skip("cmake is not installed, which builds messages")
     source, prefix = folder / "source", folder / "install"
@@ -151,7 +175,8 @@ def _build(folder: Path, package: str, definitions: dict[str, str], dependencies
                     ["cmake", "--build", folder / "build", "--target", "install", "-j2"]):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    sys.path.insert(0, str(_site(prefix, package)))
-    for library in (prefix / "lib").glob(f"lib{package}*.so"):    # found by name later: the path of this process is old
-        ctypes.CDLL(str(library))
-    return prefix
+
+
+if __name__ == "__main__":
+    with built(OF_TRAJECTORIES):
+        pass

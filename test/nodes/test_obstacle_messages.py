@@ -20,9 +20,9 @@ pytestmark = pytest.mark.thorough    # the packages take a minute to build
 
 
 @pytest.fixture(scope="module", autouse=True)
-def packages(tmp_path_factory):
+def packages():
     pytest.importorskip("coal")
-    with built(tmp_path_factory.mktemp("messages"), (*OF_SCENES, *OF_TRAJECTORIES)):
+    with built((*OF_SCENES, *OF_TRAJECTORIES)):
         yield
 
 

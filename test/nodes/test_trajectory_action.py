@@ -26,8 +26,8 @@ import rbd_ros as rbd
 
 
 @pytest.fixture(scope="module", autouse=True)
-def control_msgs(tmp_path_factory):
-    with built(tmp_path_factory.mktemp("messages"), OF_TRAJECTORIES):
+def control_msgs():
+    with built(OF_TRAJECTORIES):
         yield
 
 
