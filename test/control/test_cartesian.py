@@ -13,7 +13,7 @@ from rbd_ros.core.dynamics.impedance import RATE
 from rbd_ros.runtime.control.cartesian import FAST, Aim, CartesianController
 from rbd_ros.runtime.control.cartesian_settings import CartesianSettings
 from rbd_ros.runtime.damping_gains import STABLE
-from rbd_ros.runtime.inputs.pose_points import PosePoint
+from rbd_ros.runtime.inputs.pose_points import PosePoint, pose_points
 
 
 @pytest.fixture(scope="module")
@@ -603,3 +603,13 @@ def test_a_law_that_waits_for_the_end_of_a_fade_begins_where_the_arm_is_then(law
         np.testing.assert_allclose(aim.target[9:12], rig.pose[:3, 3], atol=5e-3)
     rig.fastest = 0.0
     assert rig.run(2.0).rests() and rig.fastest < 0.3
+
+
+def test_rates_of_points_are_taken_up_angular_first():
+    given = np.arange(1.0, 13.0).reshape(2, 6)    # as in messages: linear, then angular
+    pose = [[0.1, 0.2, 0.3, 0.0, 0.0, 0.6, 0.8]]
+    points = pose_points([TIP], [PosePoint(t, pose, [given[0] + t], [given[1] + t]) for t in (1.0, 2.0)], TIP)
+    np.testing.assert_array_equal(points.origin, [pose[0][:3]] * 2)
+    np.testing.assert_allclose(points.axes, [so3.from_quaternion(np.array(pose[0][3:]))] * 2, atol=1e-15)
+    for rates, row in ((points.twist, given[0]), (points.rate, given[1])):
+        np.testing.assert_array_equal(rates, [np.concatenate([row[3:], row[:3]]) + t for t in (1.0, 2.0)])

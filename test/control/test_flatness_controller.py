@@ -152,3 +152,10 @@ def test_trajectories_are_smooth_enough_for_derivatives():
 def test_coriolis_cannot_be_left_to_the_robot():
     with pytest.raises(rbd.RbdError, match=r"robot_compensates.*coriolis"):
         controller(robot_compensates=["coriolis"])
+
+
+@pytest.mark.closed_loop
+def test_the_tolerance_is_by_weak_gains_too():
+    laws = controller(gains__kp=[0.5, 0.0], gains__kd=[0.25, 1.0]).safety.laws.newest
+    np.testing.assert_array_equal(laws.return_time(), [0.5, np.inf])
+    assert np.isfinite(laws.tolerance[0]) and laws.tolerance[1] == np.inf

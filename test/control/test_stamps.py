@@ -46,6 +46,12 @@ def test_what_is_no_leap(name):
     assert state.restarts == 0
 
 
+def test_half_a_period_is_the_least_step():
+    """It divides differences of positions: nearly equal stamps give no velocity."""
+    clock = taken(regular(500, h=0.004))[0]._check.clock
+    assert clock.period == pytest.approx(0.004, rel=1e-6) and clock.least == pytest.approx(0.002, rel=1e-6)
+
+
 @pytest.mark.parametrize("leap", [0.01, 0.1, 0.9, 1.1, 1e5])
 @pytest.mark.parametrize("pace", [0.1, 1.0, 10.0])
 def test_a_step_of_the_clock_is_a_restart(leap, pace):
