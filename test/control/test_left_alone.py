@@ -148,6 +148,21 @@ def test_a_stop_on_the_way_out_brakes_until_the_robot_stands_still():
     assert made.finished
 
 
+def test_a_robot_at_rest_that_is_not_held_ends_with_the_ramp():
+    made = make(ramp_in=0.0, ramp_out=0.5)
+    for k in range(100):
+        now = 0.01 * k
+        assert made.on_reference(now, 0, NAMES, Q)
+        made.on_state(now, 1000 * SECOND + 10 * k * MS, NAMES, Q, [0.0, 0.0])
+    made.deactivate()
+    waited = 0.0
+    while not made.finished:
+        waited += 0.01
+        made.on_state(0.99 + waited, 1000 * SECOND + round((0.99 + waited) * SECOND), NAMES, Q, [0.0, 0.0])
+        assert waited < 2.0
+    assert waited == pytest.approx(0.5, abs=0.025)
+
+
 def test_a_node_that_ends_while_joint_states_pause_waits_for_them_as_long_as_commands_do():
     made = make(ramp_in=0.0, ramp_out=0.0)
     v = np.array([0.5, -0.3])
