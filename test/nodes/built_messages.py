@@ -1,6 +1,6 @@
 """Builds message packages that cannot be installed everywhere, so that they go through the middleware.
 
-They are kept in the environment. As a program: builds those that tests need which always run (`scripts/setup --peers`).
+They are kept in the environment. Run as a program (by `scripts/setup --peers`), it builds those of the default run.
 """
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def cross(a, b):
 
 @kernel
 def add_cross(x, a, b):
-    """`x + a × b`, in products that are added to x one by one: two instructions per number, of a sum of both three."""
+    """`x + a × b`, each product added in turn: two fused instructions per number, three for `add(x, cross(a, b))`."""
     return (x[0] + a[1] * b[2] - a[2] * b[1], x[1] + a[2] * b[0] - a[0] * b[2], x[2] + a[0] * b[1] - a[1] * b[0])
 
 

@@ -97,8 +97,8 @@ class Printer:
         self.lines.append(f"store {self.type} {value}, ptr {place}, align 8")
 
     def operation(self, node: p.Node, value: Mapping[int, str], product: tuple[int, p.Node] | None = None) -> str:
-        """Append the operation of a node on values of other nodes; returns the value's name. product: the operand that
-        is computed with it, as in `fused_products`.
+        """Append the operation of a node on values of other nodes; returns the value's name. product: the operand
+        that is fused with it, of `fused_products`.
         """
         if product is not None:
             i, factors = product
@@ -231,8 +231,8 @@ class _Values(dict[int, str]):
         return self[i]
 
 
-def _piece(program: Program, piece: Piece, k: int, fused: Mapping[int, int], place: Mapping[int, int], slots: int
-           ) -> tuple[str, list[str]]:
+def _piece(program: Program, piece: Piece, k: int, fused: Mapping[int, tuple[int, Node]], place: Mapping[int, int],
+           slots: int) -> tuple[str, list[str]]:
     """Function of piece k, with loads, operations, stores and validity; and its declarations.
 
     fused: of `fused_products`; place: rows of outputs by node; slots: the first row of shared slots.
@@ -242,12 +242,12 @@ def _piece(program: Program, piece: Piece, k: int, fused: Mapping[int, int], pla
     total = f.constant(0.0)    # 0 while all inputs and outputs are finite
     for x in program.inputs if k == 0 else ():
         total = f.finite(total, value[x.index])
-    outputs, done = set(piece.outputs), set(fused.values())
+    outputs, done = set(piece.outputs), {i for i, _ in fused.values()}
     for i in [*piece.nodes, *(i for i in piece.outputs if nodes[i].op in p.LEAVES)]:
         if i in done:
             continue
         if nodes[i].op not in p.LEAVES:
-            value[i] = f.operation(nodes[i], value, (fused[i], nodes[fused[i]]) if i in fused else None)
+            value[i] = f.operation(nodes[i], value, fused.get(i))
         # store immediately, to free the register
         if i in piece.stored:
             f.store(value[i], "%out", slots + piece.stored[i])

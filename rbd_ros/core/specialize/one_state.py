@@ -41,12 +41,12 @@ def printed_for_one(program: Program, sizes: Sequence[int], shapes: Sequence[Sha
             k += 1
     total = f.constant(0.0)    # finite if all inputs and results are
     fused = fused_products(program, pieces(program)[0])
-    done = set(fused.values())
+    done = {i for i, _ in fused.values()}
     for i, node in enumerate(program.nodes):
         if i in done:
             continue
         if node.op != p.INPUT:
-            value[i] = f.operation(node, value, (fused[i], program.nodes[fused[i]]) if i in fused else None)
+            value[i] = f.operation(node, value, fused.get(i))
         for place in places.get(i, ()):    # store immediately, to free the register
             f.store(value[i], *place)
         if node.op == p.INPUT or (i in places and node.op != p.CONSTANT):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .program import ADD, COS, LEAVES, MUL, SIN, SUB, Guard, Program
+from .program import ADD, COS, LEAVES, MUL, SIN, SUB, Guard, Node, Program
 
 LONGEST = 1000    # operations of a piece
 
@@ -54,10 +54,10 @@ def pieces(program: Program, longest: int = LONGEST) -> tuple[list[Piece], int]:
     return cut, _slots(program, cut, piece_of, last)
 
 
-def fused_products(program: Program, parts: Sequence[Piece]) -> dict[int, int]:
-    """Sum or difference → the product in it that is computed with it, in one instruction with one rounding: the last
-    one that is used nowhere else and is in the same piece. Decided here, as compilers decide by the instructions around
-    them, so that code for one state and for many gives the same bits.
+def fused_products(program: Program, parts: Sequence[Piece]) -> dict[int, tuple[int, Node]]:
+    """By sum or difference, the operand, a product, that is fused with it into one instruction with one rounding: the
+    last one that has no other use and is in the same piece. A compiler chooses by neighbouring instructions, which
+    differ between code for one state and for many; this choice gives both the same bits.
     """
     uses = Counter(operand for node in program.nodes for operand in node.operands)
     uses.update(program.outputs)
@@ -68,7 +68,7 @@ def fused_products(program: Program, parts: Sequence[Piece]) -> dict[int, int]:
         if program.nodes[i].op in (ADD, SUB):
             for operand in reversed(program.nodes[i].operands):
                 if program.nodes[operand].op == MUL and uses[operand] == 1 and piece_of[operand] == k:
-                    fused[i] = operand
+                    fused[i] = operand, program.nodes[operand]
                     break
     return fused
 
