@@ -71,15 +71,17 @@ def judge_entry(search, excess):
 
 
 def first_event(attempt: Callable[[float], tuple[Any, Array]], s: float, most: int, bisect: int,
-                enough: float = 0.0) -> tuple[float, Any, Array]:
+                enough: float = 0.0, before: float | None = None) -> tuple[float, Any, Array]:
     """Length of the shortest step with a passed event, with the results of `attempt` there.
 
     attempt: step length -> (state, excess of each event), the largest excess positive at s. most, bisect, enough: see
-    `next_trial`.
+    `next_trial`; before: largest excess at 0, if known.
     """
     search = np.empty(SEARCH)
     state, gone = attempt(s)
     open_search_entry(search, s, float(gone.max()))
+    if before is not None:
+        search[BEFORE] = min(before, -1.0)
     while length := next_trial_entry(search, most, bisect, enough):
         new, excess = attempt(length)
         if judge_entry(search, float(excess.max())):

@@ -12,6 +12,9 @@ from ...compiled.entry import entry
 from ...compiled.kernel import allocating, kernel, sweep
 from ...dynamics.constrained.rows import Motion, in_world
 from ...dynamics.contact.contact_rows import contact_record_rows
+from ...dynamics.energy import _KINETIC, RESULTS, totals
+from ...dynamics.inverse import SIZE as INVERSE_SIZE
+from ...dynamics.inverse import inverse_dynamics_recursion
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ...dynamics.mass_matrix import SIZE as MASS_SIZE
 from ...dynamics.mass_matrix import mass_matrix_recursion
@@ -19,7 +22,7 @@ from ...lie.spatial import add, rotate, rotate_back, sub
 from ...model.block import all_finite, integer, matrix, node_count, size_v, vector
 from ...model.surfaces.contact_block import ITEMS, RECORD, START
 from ..discrete_mechanics import step_space, variational_step
-from ..first_event import END, FINEST, SEARCH, judge, next_trial, open_search
+from ..first_event import BEFORE, END, FINEST, SEARCH, judge, next_trial, open_search
 from ..joint_data import dry_friction, effort_at, finite
 from ..linear_equations import inverse_of_symmetric
 from ..semi_implicit_steps import moved
@@ -30,9 +33,10 @@ from .sparse_rows import all_coordinates, alone, gather, hold, rate, scatter, so
 
 TOUCH = 1e-14     # m: depth of a contact at closing
 STILL = 1e-9      # m/s: slip below which a contact rests
+FAST = 10.0       # slip in changes by a step, from which friction opposes its mean
 STALE = 1e-8      # m: deeper contacts cannot close
 EDGE = 1e-6       # m: tolerance at the edge of a face, for stacked boxes of equal size
-CLOSE = 1e-12     # m: gaps that count as zero after projection,
+CLOSE = 1e-13     # m: gaps that count as zero after projection,
 ACCEPTED = 1e-9   # or these, where it gains no more
 PROJECTIONS = 20  # largest number of Newton steps of it
 IMPACTS = 10      # largest number in a step; a contact that closes later is held closed for the rest of the step
@@ -40,17 +44,25 @@ ADDED = 10        # largest number of additions of contacts then
 TRIALS, BISECT = 60, 20    # of the search for an impact, and those before bisection
 GAP = 1e-14       # m: tolerance of it
 NEARLY = 1e-3     # accepted residual, relative to the largest impulse, if Newton's method cycles
+SHARES, LEAST = 4, 0.25    # number of times of the impulses that are tried, and the least share of the step before
+# Of impulses: their time as a share of the part of the step; its distance from the middle per s of that part, and the
+# slope of the energy over it relative to its estimate, both from the step before; whether it is held, in a search.
+SHARE, ASIDE, STEEPER, HELD, TIMES = range(5)
+STEEPEST = 10.0    # largest such ratio
+NO_GAIN = 1e-13   # of the kinetic energy: what counts as no gain in a step
 # Of a stop: indices in q and v, sign of the gap's rate, limit. Of a face: its contact; node and pose (R, p) of the
 # plane; half its size; node and centre of the other surface.
 STOP_Q, STOP_V, STOP_SIGN, STOP_LIMIT, STOP = range(5)
 CONTACT, NODE, ROTATION, POSITION, HALF, OTHER, CENTER, FACE = 0, 1, 2, 11, 14, 16, 17, 20
-SLIDING, IMPULSE, OUT = 3, 4, 7    # of a contact after a step (`contact_steps`), behind impulses of what stays closed
+# Of a contact after a step (`contact_steps`), behind impulses of what stays closed; LATER: of the first ASIDE
+# and STEEPER.
+SLIDING, IMPULSE, LATER, OUT = 3, 4, 7, 9
 
 
 @kernel
 def rows_size(B):
     """Size of the workspace W of `touching_rows`."""
-    return SIZE * node_count(B) + 3 * (size_v(B) + 2)
+    return max(SIZE, INVERSE_SIZE) * node_count(B) + 3 * (size_v(B) + 2)
 
 
 @sweep
@@ -120,12 +132,13 @@ def touching_rows_entry(B, C, stops, faces, q, v, R, margin):
 
 
 @allocating
-def press(inertia, free, near_rows, margin, near, friction, joints, h, nearly, v, change, pushes):
-    """Impulses of near contacts and of dry friction in h (s): velocities v (nv,) after them, their `change`, and those
-    of contacts, pushes (n, 3), in: a guess, zeros for none. False where none are found.
+def press(inertia, free, rates, near_rows, margin, near, friction, joints, h, nearly, change, pushes, held):
+    """Impulses of near contacts and of dry friction in h (s): the `change` of velocities (nv,) by them, those of
+    contacts, pushes (n, 3), in: a guess, zeros for none, and which coordinates friction holds, held (nv,). False where
+    none are found.
 
-    inertia: see `solve_rows`; free (nv,): velocities without impulses; near_rows: R, cols, count; nearly: accepted
-    residual, see `solve_cones`.
+    inertia: see `solve_rows`; free (nv,) and rates (n, 3): velocities and rates of near rows without impulses;
+    near_rows: R, cols, count; nearly: accepted residual, see `solve_cones`.
     """
     R, cols, count = near_rows
     nv, n = free.shape[0], margin.shape[0]
@@ -136,50 +149,49 @@ def press(inertia, free, near_rows, margin, near, friction, joints, h, nearly, v
     A, roles, c, lam = np.zeros((size, R.shape[1] - 2)), np.zeros((4, size)), np.empty(size), np.zeros(size)
     at = np.empty(size, np.int64)
     r = gather(near_rows, now, friction, free, pushes, A, at, roles, c, lam)
+    for k in range(r):
+        c[k] = rates[at[k], k - int(roles[OF, k])]    # tangents follow their normal
     boxes = r
     for j in range(nv):
+        change[j], held[j] = 0.0, False
         level = h * dry_friction(joints, j, free[j])
         if level > 0.0:
             at[r] = n + j
             alone((A, at, cols, count), r, j)
             c[r], roles[ROLE, r], roles[LEVEL, r], roles[OF, r] = free[j], BOX, level, j
             r += 1
-    assign(v, free)
-    for j in range(nv):
-        change[j] = 0.0
     if r == 0:
         return True
     lam = lam[:r]
     rows = A[:r], at[:r], cols, count
     if not solve_rows(rows, A[:r], True, inertia, c[:r], np.zeros(r), roles[:, :r].copy(), nearly, lam, change):
         return False
-    for j in range(nv):
-        v[j] += change[j]
     for i in range(boxes, r):
-        if abs(lam[i]) < roles[LEVEL, i]:
-            v[int(roles[OF, i])] = 0.0
+        held[int(roles[OF, i])] = abs(lam[i]) < roles[LEVEL, i]
     scatter(now, friction, lam, pushes)
     return True
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1], boolean[::1], float64[::1], "
-       "float64[:, ::1], float64, float64, float64[::1], float64[::1], float64[:, ::1])")
-def press_entry(M, W, free, R, margin, near, friction, joints, h, nearly, v, change, pushes):
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], "
+       "boolean[::1], float64[::1], float64[:, ::1], float64, float64, float64[::1], float64[:, ::1], boolean[::1])")
+def press_entry(M, W, free, rates, R, margin, near, friction, joints, h, nearly, change, pushes, held):
     """`press` with M (nv·nv), or (0,), and W (nv·nv): see `solve_rows`; with rows for all coordinates."""
     cols, count = all_coordinates(margin.shape[0], free.shape[0])
-    return press((M, W), free, (R, cols, count), margin, near, friction, joints, h, nearly, v, change, pushes)
+    return press((M, W), free, rates, (R, cols, count), margin, near, friction, joints, h, nearly, change, pushes, held)
 
 
 @allocating
-def onto(B, contacts, q, v, rest, closed, W, R, margin, dv, other):
-    """Project q onto zero gaps of closed contacts by Newton steps of least norm; R and margin are those of the new q,
-    with rows as far as STALE. False without convergence.
+def onto(B, contacts, q, v, rest, closed, H, W, R, margin, dv, other, shift):
+    """Project q onto zero gaps of closed contacts by Newton steps, with the sum shift (nv,); R and margin are those of
+    the new q, with rows as far as STALE. False without convergence. H (nv·nv): the inertia that measures steps, or (0,)
+    for 1.
     """
     cols, count = contacts[3:]
     nv, n, width = size_v(B), margin.shape[0], R.shape[1] - 2
     last = np.inf
     A, at, gaps, e = np.zeros((n, width)), np.empty(n, np.int64), np.empty(n), np.empty(n)
     holds, lam, K, step = np.ones(n, np.bool_), np.zeros(n), np.empty(nv * nv), np.empty(nv)
+    shift[:] = 0.0
     for _ in range(PROJECTIONS):
         r, worst = 0, 0.0
         for i in range(n):
@@ -195,76 +207,252 @@ def onto(B, contacts, q, v, rest, closed, W, R, margin, dv, other):
             return worst <= ACCEPTED
         last = worst
         rows = A[:r], at[:r], cols, count
-        soft_of(rows, K[:0], e)
-        soften(rows, K[:0], e, holds, K)
+        soft_of(rows, H, e)
+        soften(rows, H, e, holds, K)
         hold(rows, K, e, holds, gaps, lam, step)
         assign(other, q)
         moved(B, other, step, 1.0, dv, q)
+        for j in range(nv):
+            shift[j] += step[j]
         if touching_rows(B, contacts, q, v, rest, 0, W, R, margin, closed, STALE) >= 0:
             return False
     return False
 
 
 @sweep
-def part_of_step(robot, contacts, friction, begin, known, effort, s, near, end, end_rows, pushes, work):
+def part_of_step(robot, contacts, laws, begin, begin_rows, known, effort, s, near, end, end_rows, pushes, work):
     """The end of s (s) from a state: a flight, or while any contact is near a step that presses these; pushes (n, 3):
     their impulses, in: a guess. False without a solution.
 
-    begin, end: q, v and momentum p, frame (`variational_steps`), which is known or not, before and after; end_rows: R,
-    as far as STALE, and margin at the end. In work: the state (q0, v0) before the impulses, in a flight its end.
+    begin, end: q, v and momentum p, frame (`variational_steps`), which is known or not, before and after; begin_rows:
+    R before; end_rows: R, as far as STALE, and margin after. In work: the state (q0, v0) after a share of s without
+    impulses, of a flight its end, and of contacts that are near the speed of sliding at the end, −1 of others.
     """
-    B, F, wrench, damping, gravity, joints, still = robot
-    q, v, p, frame = begin
-    q1, v1, p1, frame1 = end
-    R1, margin1 = end_rows
-    space, W, q0, v0, rest = work[0], work[1], work[4], work[5], work[6]
+    W, q0, v0, rest, slip = work[1], work[4], work[5], work[6], work[12]
     touches = False
     for i in range(near.shape[0]):
         touches |= near[i]
-    assign(q0, q)
-    assign(v0, v)
-    assign(p1, p)
-    assign(frame1, frame)
-    if not variational_step(F, q0, v0, p1, frame1, known and not touches, False, effort, wrench, joints[:0], damping,
-                            gravity, still if touches else joints, s, space):
+        slip[i] = -1.0
+    if touches:
+        return pressed(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, work)
+    if not flight(robot, begin, known, False, robot[5], effort, s, end, work[0]):
         return False
-    if not touches:
-        pushes[:] = 0.0
-        assign(q1, q0)
-        assign(v1, v0)
-        return touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) < 0
-    return pressed(robot, contacts, friction, s, near, end, end_rows, pushes, work)
+    pushes[:], work[11][SHARE] = 0.0, 1.0
+    assign(q0, end[0])
+    assign(v0, end[1])
+    return touching_rows(robot[0], contacts, q0, v0, rest, 0, W, end_rows[0], end_rows[1], near, STALE) < 0
+
+
+@sweep
+def flight(robot, begin, known, goes_on, joints, effort, s, end, space):
+    """The state after s (s) without contacts, with friction and limits of these joints; goes_on: see `one_step`."""
+    F, wrench, damping, gravity = robot[1:5]
+    q, v, p, frame = end
+    assign(q, begin[0])
+    assign(v, begin[1])
+    assign(p, begin[2])
+    assign(frame, begin[3])
+    return variational_step(F, q, v, p, frame, known, goes_on, effort, wrench, joints[:0], damping, gravity, joints, s,
+                            space)
 
 
 @allocating
-def pressed(robot, contacts, friction, s, near, end, end_rows, pushes, work):
-    """`part_of_step` from the state without impulses, in work, where contacts are near."""
-    B, joints = robot[0], robot[5]
+def pressed(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, work):
+    """`part_of_step` where contacts are near, with their impulses in the middle of s, which has order 2; where that
+    adds energy, at the time beside it at which it adds none.
+    """
+    times, energy = work[11], np.empty(4)
+    last = gained = 0.0
+    times[SHARE] = min(max(0.5 + s * times[ASIDE], LEAST), 1.0 - LEAST)
+    for turn in range(SHARES):
+        if not pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, energy,
+                          work):
+            if times[SHARE] == 0.5:
+                return False
+            times[SHARE], times[ASIDE] = 0.5, 0.0
+            return pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, energy,
+                              work)
+        gain, slope, aim, most = energy[0], times[STEEPER] * energy[1], energy[2], energy[3]
+        if turn > 0:
+            slope = (gain - gained) / (times[SHARE] - last)
+            ratio = slope / energy[1] if energy[1] != 0.0 else 0.0
+            times[STEEPER] = ratio if 1.0 / STEEPEST < ratio < STEEPEST else 1.0
+        in_middle = gain + slope * (0.5 - times[SHARE])
+        better = 0.5    # where a quarter of that gain is lost
+        if in_middle > most and slope != 0.0:
+            better = min(max(times[SHARE] - (gain + aim + 0.25 * in_middle) / slope, LEAST), 1.0 - LEAST)
+        good = -abs(in_middle) - most <= gain <= most
+        trial = 0.5 if turn == 0 and times[SHARE] != 0.5 else better
+        if good or times[HELD] != 0.0 or turn == SHARES - 1 or trial == times[SHARE]:
+            break
+        last, gained, times[SHARE] = times[SHARE], gain, trial
+    if times[HELD] == 0.0:
+        times[ASIDE] = (better - 0.5) / s if good else 0.0
+    return True
+
+
+@allocating
+def pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, energy, work):
+    """`pressed`, with the impulses after a share of s, in work.
+
+    energy (4,): gained by impulses and by closing gaps, its slope over the share, about, the loss to aim at, and what
+    gaps that count as closed may gain; zeros where forces alone accelerate the contacts.
+    """
+    B, joints, still = robot[0], robot[5], robot[6]
     q1, v1 = end[:2]
     R1, margin1 = end_rows
     space, W, R0, margin0, q0, v0, rest = work[:7]
-    closed = work[10]
+    share, slip = work[11][SHARE], work[12]
     cols, count = contacts[3:]
-    n, nv, width = near.shape[0], v1.shape[0], R1.shape[1] - 2
-    if touching_rows(B, contacts, q0, v0, rest, 0, W, R0, margin0, near, -np.inf) >= 0:
+    n, nv = near.shape[0], v1.shape[0]
+    if not flight(robot, begin, False, False, still, effort, share * s, end, space):
         return False
-    change, other, dv = np.empty(nv), np.empty(q1.shape[0]), np.empty(nv)
-    inertia, rows = (space[1][0].reshape(-1), space[1][1].reshape(-1)), (R0, cols, count)
-    if not press(inertia, v0, rows, margin0, near, friction, joints, s, 0.0, v1, change, pushes):
+    assign(q0, q1)
+    assign(v0, v1)
+    if touching_rows(B, contacts, q0, begin[1], rest, 2, W, R0, margin0, near, -np.inf) >= 0:
+        return False
+    free, change, after, held = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv, np.bool_)
+    curve, rates = np.zeros((n, 3)), np.zeros((n, 3))
+    for j in range(nv):
+        after[j] = (v0[j] - begin[1][j]) / share
+        free[j] = v0[j] + (1.0 - share) * after[j]
+    expect(contacts, begin[1], begin_rows, near, v0, after, R0, laws, share, s, curve, rates)
+    M, inverse = space[1][0].reshape(-1), space[1][1].reshape(-1)
+    inertia, rows, friction = (M, inverse), (R0, cols, count), laws[0]
+    if not press(inertia, free, rates, rows, margin0, near, friction, joints, s, 0.0, change, pushes, held):
         pushes[:] = 0.0
-        if not press(inertia, v0, rows, margin0, near, friction, joints, s, NEARLY, v1, change, pushes):
+        if not press(inertia, free, rates, rows, margin0, near, friction, joints, s, NEARLY, change, pushes, held):
             return False
-    moved(B, q0, change, 0.5 * s, dv, q1)
+    moves = False
+    for j in range(nv):
+        after[j] = v0[j] + change[j]
+        moves |= abs(begin[1][j]) > STILL
+    for i in range(n):
+        if near[i]:
+            slip[i] = np.hypot(rates[i, 1] + rate(R0, 3 * i + 1, cols, count, change),
+                               rates[i, 2] + rate(R0, 3 * i + 2, cols, count, change))
+    energy[:] = 0.0
+    if moves:
+        forces_at(robot, q0, v0, rest, effort, W, free)
+        moves = work_of_impulses(contacts, inertia, v0, change, free, near, R0, s, curve, pushes, energy)
+    if not flight(robot, (q0, after, begin[2], begin[3]), False, True, still, effort, (1.0 - share) * s, end, space):
+        return False
+    for j in range(nv):
+        if held[j] and abs(v1[j]) < STILL:
+            v1[j] = 0.0
     if touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) >= 0:
         return False
+    kinetic, lifted = 0.0, after
+    for j in range(nv if moves else 0):
+        momentum = 0.0
+        for k in range(nv):
+            momentum += M[nv * j + k] * v1[k]    # M is of q1 now
+        kinetic += 0.5 * momentum * v1[j]
+    if not close_gaps(B, contacts, near, q1, v1, M, pushes, R1, margin1, lifted, work):
+        return False
+    if moves:
+        work_of_gaps(robot, q1, v1, rest, effort, lifted, kinetic, W, energy)
+        energy[2] = energy[3] = NO_GAIN * kinetic
+        for i in range(n):
+            energy[3] += CLOSE / s * abs(pushes[i, 0])
+    return True
+
+
+@sweep
+def expect(contacts, v, begin_rows, near, v0, dv, R0, laws, share, s, curve, rates):
+    """rates (n, 3) of near contacts at the end of s without impulses, of fast sliding in its middle, which friction
+    opposes, and their change in s, curve (n, 3): from those at velocities v and rows before, and v0 and R0 after a
+    share of s, at which dv is the change of velocities in s.
+    """
+    cols, count, width = contacts[3], contacts[4], R0.shape[1] - 2
+    friction, turns = laws[0], laws[2]
+    for i in range(near.shape[0]):
+        for k in range(3 if near[i] else 0):
+            r = 3 * i + k
+            now = rate(R0, r, cols, count, v0)
+            if k > 0 and turns[i] != 0.0:    # tangents of now and before are not the same
+                curve[i, k] = rate(R0, r, cols, count, dv) + s * R0[r, width]
+            else:
+                curve[i, k] = (now - rate(begin_rows, r, cols, count, v)) / share
+            rates[i, k] = now + (1.0 - share) * curve[i, k]
+        if near[i] and np.hypot(rates[i, 1] - curve[i, 1], rates[i, 2] - curve[i, 2]) > FAST * (
+                np.hypot(curve[i, 1], curve[i, 2]) + friction[i] * abs(curve[i, 0])):
+            rates[i, 1] -= 0.5 * curve[i, 1]
+            rates[i, 2] -= 0.5 * curve[i, 2]
+
+
+@allocating
+def work_of_impulses(contacts, inertia, v0, change, Q, near, R0, s, curve, pushes, energy):
+    """energy[:2] by impulses, see `pressed_at`; whether anything else than forces Q (nv,) accelerates the contacts."""
+    M, inverse = inertia
+    cols, count = contacts[3:]
+    nv, largest, dv = v0.shape[0], 0.0, np.zeros(v0.shape[0])
+    for j in range(nv):
+        impulse = 0.0
+        for k in range(nv):
+            impulse += M[nv * j + k] * change[k]
+            dv[j] += s * inverse[nv * j + k] * Q[k]
+        energy[0] += impulse * (v0[j] + 0.5 * change[j])
+    for i in range(near.shape[0]):
+        for k in range(3 if near[i] else 0):
+            by_forces = rate(R0, 3 * i + k, cols, count, dv)
+            largest = max(largest, abs(curve[i, k] - by_forces))
+            energy[1] += pushes[i, k] * (curve[i, k] - (by_forces if k == 0 else 0.0))
+    if largest <= STILL:
+        energy[:] = 0.0
+    return largest > STILL
+
+
+@allocating
+def close_gaps(B, contacts, near, q1, v1, M, pushes, R1, margin1, lifted, work):
+    """Project q1 onto zero gaps of contacts that press or are deep, by lifted (nv,): zeros if they cannot be closed
+    now, which the next step does.
+    """
+    W, rest, closed, width = work[1], work[6], work[10], R1.shape[1] - 2
+    kept, other, dv, dq = q1.copy(), np.empty(q1.shape[0]), np.empty(v1.shape[0]), np.empty(v1.shape[0])
     holds = False
-    for i in range(n):
+    for i in range(near.shape[0]):
         closed[i] = near[i] and (R1[3 * i, width + 1] < 0.0 or pushes[i, 0] > 0.0)
         holds |= closed[i]
-    if holds and not onto(B, contacts, q1, v1, rest, closed, W, R1, margin1, dv, other):
-        moved(B, q0, change, 0.5 * s, dv, q1)    # gaps that cannot be closed now are closed in the next step
-        return touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) < 0
+    lifted[:] = 0.0
+    while holds:
+        if not onto(B, contacts, q1, v1, rest, closed, M, W, R1, margin1, dv, other, dq):
+            assign(q1, kept)
+            lifted[:] = 0.0
+            return touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) < 0
+        for j in range(dq.shape[0]):
+            lifted[j] += dq[j]
+        holds = False
+        for i in range(near.shape[0]):    # what others have pushed in
+            if near[i] and not closed[i] and R1[3 * i, width + 1] < -ACCEPTED:
+                closed[i] = holds = True
     return True
+
+
+@allocating
+def work_of_gaps(robot, q1, v1, rest, effort, lifted, kinetic, W, energy):
+    """Add to energy[0] the change of energy by the displacement lifted (nv,) to q1; kinetic: energy before."""
+    B, Q, sums = robot[0], np.empty(v1.shape[0]), np.empty(RESULTS)
+    moved_at_all = False
+    for j in range(v1.shape[0]):
+        moved_at_all |= lifted[j] != 0.0
+    if moved_at_all:
+        forces_at(robot, q1, v1, rest, effort, W, Q)
+        totals(B, q1, 0, v1, 0, W, sums, 0)
+        energy[0] += sums[_KINETIC] - kinetic
+        for j in range(v1.shape[0]):
+            energy[0] -= Q[j] * lifted[j]
+
+
+@sweep
+def forces_at(robot, q, v, rest, effort, W, Q):
+    """Q (nv,): generalised forces at q: effort, weight, wrenches and damping at v."""
+    B, wrench, damping = robot[0], robot[2], robot[3]
+    inverse_dynamics_recursion(B, q, 0, rest, rest, 0, wrench, 0, W, Q)
+    for j in range(v.shape[0]):
+        Q[j] = effort[j] - Q[j]
+        for k in range(damping.shape[0]):
+            Q[j] -= damping[j, k] * v[k]
 
 
 @sweep
@@ -285,9 +473,10 @@ def deepest(R, margin, can):
 
 
 @allocating
-def too_slow_to_bounce(B, contacts, begin, share, slow, work):
-    """slow (n,): rates of gaps that do not bounce, by the change of the rates in this share of a step."""
+def too_slow_to_bounce(B, contacts, begin, part, slow, work):
+    """slow (n,): rates of gaps that do not bounce, by their change in this part of a step."""
     W, R0, margin0, q0, v0, rest = work[1:7]
+    flown = work[11][SHARE] * part
     cols, count = contacts[3:]
     q, v = begin[:2]
     every = np.ones(slow.shape[0], np.bool_)
@@ -298,14 +487,14 @@ def too_slow_to_bounce(B, contacts, begin, share, slow, work):
     if touching_rows(B, contacts, q, v, rest, 0, W, R0, margin0, every, np.inf) >= 0:
         return False
     for i in range(slow.shape[0]):
-        slow[i] = abs(slow[i] - rate(R0, 3 * i, cols, count, v)) * (2.0 / share) + STILL
+        slow[i] = abs(slow[i] - rate(R0, 3 * i, cols, count, v)) * (2.0 / flown) + STILL
     return True
 
 
 @allocating
 def struck(B, contacts, laws, begin, R, closed, slow, impulse, work):
     """Impact of closed contacts at a state with rows R, which changes v; its impulses are added. False without a
-    solution. laws: friction, restitution (n,).
+    solution. laws: see `contact_steps`.
     """
     M, inverse, mass_work = work[7:10]
     cols, count = contacts[3:]
@@ -338,7 +527,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
     """Advance the state `begin`, with its rows, in place by a step of h (s); whether its momentum is known then, or −1
     without a solution. out (n, OUT): as of `contact_steps`; efforts: of the step, see `effort_at`; end: space.
     """
-    B, friction = robot[0], laws[0]
+    B = robot[0]
     R, margin, R1, margin1 = rows
     cols, count = contacts[3:]
     n, last = margin.shape[0], R.shape[1] - 1
@@ -346,17 +535,18 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
     force, impulse, pushes = np.zeros((n, 3)), np.zeros((n, 3)), out[:, :3].copy()
     search, effort, x = np.empty(SEARCH), np.empty(begin[1].shape[0]), 0.0    # x: part of the step that is done
     hits = closes = False
+    work[11][ASIDE], work[11][STEEPER] = out[0, LATER], 1.0 + out[0, LATER + 1]
     closed_at(R, margin, near)
     for turn in range(IMPACTS + ADDED):
         effort_at(efforts, 0.5 * (x + 1.0), effort)
-        if not part_of_step(robot, contacts, friction, begin, known, effort, (1.0 - x) * h, near, end, (R1, margin1),
+        if not part_of_step(robot, contacts, laws, begin, R, known, effort, (1.0 - x) * h, near, end, (R1, margin1),
                             pushes, work):
             return -1
-        hits = closes = False
+        hits, closes, flown = False, False, work[11][SHARE] * (1.0 - x)
         for i in range(n):
             if near[i] and turn < IMPACTS:    # closed, and approaching
                 now = rate(R, 3 * i, cols, count, begin[1])
-                hits |= now < -2.0 / (1.0 - x) * abs(rate(work[2], 3 * i, cols, count, work[5]) - now) - STILL
+                hits |= now < -2.0 / flown * abs(rate(work[2], 3 * i, cols, count, work[5]) - now) - STILL
             can[i] = not near[i] and R[3 * i, last] > -STALE and min(margin[i], margin1[i]) > 0.0
             closes |= can[i] and R1[3 * i, last] < -TOUCH
         if not (hits or closes):
@@ -371,15 +561,18 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
         if not hits:
             part = 1.0 - x
             open_search(search, part, deepest(R1, margin1, can))
+            search[BEFORE] = min(deepest(R, margin, can), -1.0)
             while part > 0.0:
                 part = next_trial(search, TRIALS, BISECT, 1.0)
                 length = part if part > 0.0 else search[END]
                 effort_at(efforts, x + 0.5 * length, effort)
-                if not part_of_step(robot, contacts, friction, begin, known, effort, length * h, near, end,
+                if not part_of_step(robot, contacts, laws, begin, R, known, effort, length * h, near, end,
                                     (R1, margin1), pushes, work):
                     return -1
                 if part > 0.0:
                     judge(search, deepest(R1, margin1, can))
+                    work[11][HELD] = 1.0    # one law for all lengths, of the first, which is near
+            work[11][ASIDE], work[11][STEEPER], work[11][HELD] = 0.0, 1.0, 0.0
             x = 1.0 if 1.0 - x - search[END] <= FINEST else x + search[END]
             take(begin, end, (R, margin), (R1, margin1))
             known = True
@@ -394,6 +587,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
             known = False
             if not struck(B, contacts, laws, begin, R, near, slow, impulse, work):
                 return -1
+            work[12][:] = -1.0
         for i in range(n):
             near[i] &= rate(R, 3 * i, cols, count, begin[1]) <= STILL
         pushes[:] = 0.0
@@ -404,10 +598,12 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
         known = True
         for i in range(n):
             known &= not near[i]
+    out[0, LATER], out[0, LATER + 1] = work[11][ASIDE], work[11][STEEPER] - 1.0
     for i in range(n):
         for k in range(3):
             out[i, k], out[i, IMPULSE + k] = force[i, k] + pushes[i, k], impulse[i, k]
-        out[i, SLIDING] = np.hypot(rate(R, 3 * i + 1, cols, count, begin[1]), rate(R, 3 * i + 2, cols, count, begin[1]))
+        out[i, SLIDING] = work[12][i] if work[12][i] >= 0.0 else np.hypot(
+            rate(R, 3 * i + 1, cols, count, begin[1]), rate(R, 3 * i + 2, cols, count, begin[1]))
     return 1 if known else 0
 
 
@@ -420,9 +616,10 @@ def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, efforts, w
     or is not finite.
 
     B: of the model; F, damping, gravity, p, frame, known (1,): as of `variational_steps`; wrench, joints: too. efforts:
-    as of `rk4_steps`; still: joints without friction and limits. C, stops, faces: see `touching_rows`; laws (2, n):
-    friction, restitution. out (n, OUT): of the step before the first, in, and of the last: impulses of each contact
-    along its normal, x and y, where the solver begins; its speed of sliding; its impulses of impacts.
+    as of `rk4_steps`; still: joints without friction and limits. C, stops, faces: see `touching_rows`; laws (3, n):
+    friction, restitution, and whether tangents jump. out (n, OUT): of the step before the first, in, and of the last:
+    impulses of each contact along its normal, x and y, where the solver begins; its speed of sliding; its impulses of
+    impacts; LATER.
     """
     nv, n = size_v(B), laws.shape[1]
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
@@ -431,7 +628,7 @@ def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, efforts, w
     space = step_space(F, damping, 0)
     rest, W = np.zeros(nv), np.zeros(rows_size(B))
     work = (space, W, np.zeros((3 * n, width + 2)), np.empty(n), q.copy(), v.copy(), rest, np.empty(nv * nv),
-            np.empty(nv * nv), np.empty(MASS_SIZE * node_count(B)), np.zeros(n, np.bool_))
+            np.empty(nv * nv), np.empty(MASS_SIZE * node_count(B)), np.zeros(n, np.bool_), np.zeros(TIMES), np.zeros(n))
     rows = np.zeros((3 * n, width + 2)), np.empty(n), np.zeros((3 * n, width + 2)), np.empty(n)
     begin, end = (q.copy(), v.copy(), p.copy(), frame.copy()), (q.copy(), v.copy(), p.copy(), frame.copy())
     out1 = out.copy()
@@ -439,7 +636,8 @@ def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, efforts, w
         return 0
     for s in range(steps):
         effort = efforts[min(s, efforts.shape[0] - 1)]
-        knows = contact_step(robot, contacts, (laws[0], laws[1]), begin, known[0], effort, h, rows, end, out1, work)
+        knows = contact_step(robot, contacts, (laws[0], laws[1], laws[2]), begin, known[0], effort, h, rows, end, out1,
+                             work)
         if knows < 0 or not finite(begin[0], begin[1]):
             return s
         assign(q, begin[0])

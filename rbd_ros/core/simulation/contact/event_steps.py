@@ -377,9 +377,9 @@ def settle(B, contacts, q, v, work, taken, rests):
 def settle_contacts(B, contacts, q, v, work, taken):
     """`settle` at contacts."""
     kinematics, R, margin, zero = work[1], work[5], work[6], work[7]
-    closed = taken[:, HOLDS] != 0.0
+    closed, dv, shift = taken[:, HOLDS] != 0.0, np.empty(v.shape[0]), np.empty(v.shape[0])
     if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin, closed, -np.inf) >= 0 or not onto(
-            B, contacts, q, v, zero, closed, kinematics, R, margin, np.empty(v.shape[0]), q.copy()):
+            B, contacts, q, v, zero, closed, zero[:0], kinematics, R, margin, dv, q.copy(), shift):
         return False
     stop_slip(B, contacts, q, v, work, closed, taken[:, STICKS].copy())
     return True

@@ -46,7 +46,7 @@ class SimulatedContacts:
         q = self._touching.start(q, v)
         gaps = self._touching.at(q, v)
         self._closed = (gaps.gap < CLOSED) & (gaps.margin > 0.0)
-        self._stepping.slip = np.hypot(*(gaps.J[:, 1:] @ v).T)
+        self._stepping.slip = gaps.slip(v)
         self._at = q
         return q, v
 
@@ -100,7 +100,7 @@ class SimulatedContacts:
     def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
         """Contact states after the last step, which ended at q, v."""
         touching, events = self._touching, self._events
-        slip = np.hypot(*(touching.at(q, v).J[:, 1:] @ v).T) if self._by_events else self._stepping.slip
+        slip = touching.at(q, v).slip(v) if self._by_events else self._stepping.slip
         rests = (slip < RESTS) & (touching.friction > 0.0)
         result = []
         for i, name in enumerate(touching.names):

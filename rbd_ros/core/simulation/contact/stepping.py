@@ -1,8 +1,11 @@
-"""Time stepping of contacts by impulses (Moreau 1988) between impacts: any step length, order 1, dissipative.
+"""Time stepping of contacts by impulses (Moreau 1988) between impacts: any step length, order 2, no gain of energy.
 
-What is closed at the start of a step stays so or lets go: a step of the variational integrator without contacts,
-friction and stops comes first; impulses at its end then make the velocity obey Signorini's and Coulomb's laws. They act
-evenly over the step, so that a body at rest does not creep. Remaining gap errors are projected away.
+What is closed at the start of a step stays so or lets go. Impulses act in the middle of the step, between flights of
+the variational integrator without contacts, friction and stops, such that at the end the velocity obeys Signorini's and
+Coulomb's laws: a body at rest falls for half a step and rises for the other. Remaining gap errors are projected away.
+
+Impulses λ after a share α of the step h add the energy `(α − ½) h λ·J̇v`, to lowest order: nothing in the middle. What
+is left of higher order, of either sign, is made a loss by moving α, a little.
 
 Where another contact closes, the step ends at that time, found to rounding; impacts act there, at one position, by
 which they conserve momentum and add no energy; and the rest of the step follows.
@@ -14,7 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...dynamics.energy import kinetic_energy
 from ...dynamics.friction import Friction
+from ...dynamics.inverse import inverse_dynamics
 from ...dynamics.mass_matrix import mass_matrix
 from ...errors import RbdError
 from ...model.inertia import Array
@@ -22,10 +27,10 @@ from .. import variational
 from ..bounds import Bounds
 from ..constrained_motion import ConstrainedMotion
 from ..first_event import FINEST, first_event
-from ..integrators import move
 from .cones import Unsolved
 from .contact_steps import (
-    ADDED, BISECT, GAP, IMPACTS, IMPULSE, NEARLY, OUT, SLIDING, STALE, STILL, TOUCH, TRIALS, contact_steps, press_entry,
+    ACCEPTED, ADDED, BISECT, CLOSE, FAST, GAP, IMPACTS, IMPULSE, LATER, LEAST, NEARLY, NO_GAIN, OUT, SHARES, SLIDING,
+    STALE, STEEPEST, STILL, TOUCH, TRIALS, contact_steps, press_entry,
 )
 from .events import EffortLaw, Mask
 from .impacts import impact, inverse_inertia
@@ -35,16 +40,19 @@ Flight = Callable[[Array, Array, float, float], tuple[Array, Array]]
 
 
 class Ended(NamedTuple):
-    """End of a part of a step: state q (nq,), v (nv,); impulses p (n, 3) of contacts in it; coming (n,): rates of all
-    gaps before these impulses; gaps there; momentum for the integrator's next step, None: that of v.
+    """End of a part of a step: state q (nq,), v (nv,); impulses p (n, 3) of contacts in it; change (n,): of the rates
+    of all gaps, without impulses; gaps there; momentum for the integrator's next step, None: that of v; slip (n,):
+    speed of sliding, as the law of friction has it; share: of the part of the step before the impulses.
     """
 
     q: Array
     v: Array
     p: Array
-    coming: Array
+    change: Array
     gaps: Gaps
     momentum: tuple[Array, Array] | None
+    slip: Array
+    share: float = 1.0
 
 
 class Stepping:
@@ -60,7 +68,7 @@ class Stepping:
         self._free = variational.Variational(
             self.model, Bounds(self.model, False, False).joints(self.model, Friction()), None, constrained)
         self._inverse, self._flying = inverse_inertia(self.model, constrained), flying
-        self._laws = np.stack([touching.friction, touching.restitution])
+        self._laws = np.stack([touching.friction, touching.restitution, touching.turns])
         self.forget()
 
     def forget(self) -> None:
@@ -68,34 +76,37 @@ class Stepping:
         nothing = np.zeros((self.touching.size, 3))
         self.force, self.impulse, self.slip = nothing, nothing, nothing[:, 0]
         self._last = np.zeros((self.touching.size, OUT))    # see `contact_steps`
+        self._aside, self._steeper = 0.0, 1.0    # see `pressed`
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw, wrenches: Any,
                 fly: Flight | None) -> tuple[Array, Array]:
         """The state h (s) after t. effort: (q, v, t) to efforts (nv,) without friction and damping; fly: (q, v, t, s)
         to the state after a flight of s (s), while nothing is closed.
         """
-        touching, flying = self.touching, self._flying
+        touching, flying, times = self.touching, self._flying, (self._aside, self._steeper)
         self.forget()
+        self._aside, self._steeper = times
         force, impulse = np.zeros((2, touching.size, 3))
         remaining = h
         momentum = flying.momentum
         start = touching.at(q, v)
         near = self._closed(start)
         for turn in range(IMPACTS + ADDED):
-            rates = start.J[:, 0] @ v
+            rates = start.J @ v
 
             def part(s: float, q: Array = q, v: Array = v, near: Mask = near, begin: Any = momentum,
-                     t: float = t + h - remaining) -> Ended:
+                     t: float = t + h - remaining, rates: Array = rates, aside: float | None = None) -> Ended:
                 if fly is not None and not near.any():
                     flying.momentum = begin
                     q1, v1 = fly(q, v, t, s)
                     gaps = touching.at(q1, v1)
-                    return Ended(q1, v1, np.zeros((touching.size, 3)), gaps.J[:, 0] @ v1, gaps, flying.momentum)
-                return self._pressed(q, v, s, effort(q, v, t + 0.5 * s), wrenches, near)
+                    return Ended(q1, v1, np.zeros((touching.size, 3)), gaps.J[:, 0] @ v1 - rates[:, 0], gaps,
+                                 flying.momentum, gaps.slip(v1))
+                return self._pressed(q, v, s, effort(q, v, t + 0.5 * s), wrenches, near, rates, aside)
 
             end = part(remaining)
-            slow = np.abs(end.coming - rates) * (2.0 * h / remaining) + STILL    # rates that do not bounce
-            if turn < IMPACTS and (near & (rates < -slow)).any():    # closed, and approaching
+            slow = np.abs(end.change) * (2.0 * h / remaining) + STILL    # rates that do not bounce
+            if turn < IMPACTS and (near & (rates[:, 0] < -slow)).any():    # closed, and approaching
                 v, p = self._impact(q, v, start, near, slow)
                 impulse += p
                 momentum, start = None, touching.at(q, v)
@@ -109,11 +120,18 @@ class Stepping:
                 near = near | late
                 continue
 
-            def attempt(s: float, can: Mask = can, part: Callable[[float], Ended] = part) -> tuple[Ended, Array]:
-                end = part(s)
+            held: list[float] = []    # one law for all lengths, of the first, which is near
+
+            def attempt(s: float, can: Mask = can, part: Callable[..., Ended] = part, whole: float = remaining,
+                        held: list[float] = held) -> tuple[Ended, Array]:
+                end = part(s, aside=held[0] if held else None)
+                if s < whole and not held:
+                    held.append(self._aside)
                 return end, np.where(can, -end.gaps.gap - TOUCH, -1.0) / GAP
 
-            s, end, _ = first_event(attempt, remaining, TRIALS, BISECT, 1.0)
+            before = float(np.where(can, -start.gap - TOUCH, -1.0).max()) / GAP
+            s, end, _ = first_event(attempt, remaining, TRIALS, BISECT, 1.0, before)
+            self._aside, self._steeper = 0.0, 1.0
             q, v, momentum = end.q, end.v, end.momentum
             force += end.p
             remaining -= s
@@ -127,10 +145,10 @@ class Stepping:
                 momentum, start = None, touching.at(q, v)
             near = self._closed(start) & (start.J[:, 0] @ v <= STILL)
             if remaining == 0.0:
-                end = end._replace(q=q, v=v, p=np.zeros_like(force), gaps=start, momentum=momentum)
+                end = end._replace(q=q, v=v, p=np.zeros_like(force), gaps=start, momentum=momentum, slip=start.slip(v))
                 break
         self.force, self.impulse = (force + end.p) / h, impulse
-        self.slip = np.hypot(*(end.gaps.J[:, 1:] @ end.v).T)
+        self.slip = end.slip
         flying.momentum = end.momentum
         return end.q, end.v
 
@@ -153,7 +171,7 @@ class Stepping:
         if done:
             flying.momentum = (p, frame) if known[0] else None
             self._last = out
-            self.force, self.impulse, self.slip = out[:, :3] / h, out[:, IMPULSE:], out[:, SLIDING]
+            self.force, self.impulse, self.slip = out[:, :3] / h, out[:, IMPULSE:LATER], out[:, SLIDING]
         return done
 
     def _closed(self, here: Gaps) -> Mask:
@@ -170,31 +188,99 @@ class Stepping:
         full[at] = p
         return v, full
 
-    def _pressed(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any, near: Mask) -> Ended:
-        """The state after s (s) under the effort tau (nv,), damping, dry friction, and impulses of near contacts."""
-        touching = self.touching
-        self._free.forget()
-        try:
-            q0, free = self._free.advance(q, v, s, tau, wrenches)
-        except variational.Unsolved:
-            raise Unsolved from None
-        here = touching.at(q0, free)
-        v1, change, p = np.empty_like(free), np.empty_like(free), np.zeros((touching.size, 3))
+    def _pressed(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any, near: Mask, rates: Array,
+                 aside: float | None) -> Ended:
+        """The state after s (s) under the effort tau (nv,), damping, dry friction, and impulses of near contacts, with
+        these rates (n, 3); as `contact_steps.pressed`.
+        """
+        share = min(max(0.5 + s * (self._aside if aside is None else aside), LEAST), 1.0 - LEAST)
+        last = gained = 0.0
+        for turn in range(SHARES):
+            try:
+                end, gain, slope, aim, most = self._pressed_at(q, v, s, tau, wrenches, near, rates, share)
+            except Unsolved:
+                if share == 0.5:
+                    raise
+                return self._pressed_at(q, v, s, tau, wrenches, near, rates, 0.5)[0]
+            estimate, slope = slope, slope * self._steeper
+            if turn > 0:
+                slope = (gain - gained) / (share - last)
+                ratio = slope / estimate if estimate else 0.0
+                self._steeper = ratio if 1.0 / STEEPEST < ratio < STEEPEST else 1.0
+            in_middle = gain + slope * (0.5 - share)
+            better = 0.5    # where a quarter of that gain is lost
+            if in_middle > most and slope != 0.0:
+                better = min(max(share - (gain + aim + 0.25 * in_middle) / slope, LEAST), 1.0 - LEAST)
+            good = -abs(in_middle) - most <= gain <= most
+            trial = 0.5 if turn == 0 and share != 0.5 else better
+            if good or aside is not None or trial == share:
+                break
+            last, gained, share = share, gain, trial
+        if aside is None:
+            self._aside = (better - 0.5) / s if good else 0.0
+        return end
+
+    def _pressed_at(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any, near: Mask, rates: Array,
+                    share: float) -> tuple[Ended, float, float, float, float]:
+        """`_pressed`, with the impulses after a share of s; the energy gained, its slope over the share, the loss to
+        aim at, and the largest gain.
+        """
+        touching, model = self.touching, self.model
+        q0, free = self._flown(q, v, share * s, tau, wrenches)
+        middle, n = touching.at(q0, v), touching.size    # with the bias of what holds
+        dv, now = (free - v) / share, middle.J @ free
+        curve = (now - rates) / share
+        curve[touching.turns, 1:] = (middle.J @ dv + s * middle.bias)[touching.turns, 1:]    # tangents jump
+        expected = now + (1.0 - share) * curve
+        slip, turn = (np.hypot(*x[:, 1:].T) for x in (expected - curve, curve))
+        fast = slip > FAST * (turn + touching.friction * np.abs(curve[:, 0]))
+        expected[fast, 1:] -= 0.5 * curve[fast, 1:]    # what friction opposes
+        change, p, held = np.empty_like(free), np.zeros((n, 3)), np.zeros(len(v), dtype=bool)
         W = np.ascontiguousarray(self._inverse(q0)).reshape(-1)
-        M = np.empty(0) if self._constrained is not None else mass_matrix(self.model, q0).reshape(-1)
-        if not press_entry(M, W, free, here.rows, here.margin, near, touching.friction, self._joints, s, NEARLY, v1,
-                           change, p):
+        inertia = mass_matrix(model, q0)
+        M = np.empty(0) if self._constrained is not None else inertia.reshape(-1)
+        if not press_entry(M, W, free + (1.0 - share) * dv, expected, middle.rows, middle.margin, near,
+                           touching.friction, self._joints, s, NEARLY, change, p, held):
             raise Unsolved
-        q1 = move(self.model, q0, 0.5 * s * change)
+        gain = float((inertia @ change) @ (free + 0.5 * change))
+        by_forces = s * (middle.J @ (W.reshape(inertia.shape) @ self._forces(q0, free, tau, wrenches)))
+        turning = np.abs(curve - by_forces)[near].max(initial=0.0)
+        by_forces[:, 1:] = 0.0
+        slope = float((p * (curve - by_forces))[near].sum())
+        q1, v1 = self._flown(q0, free + change, (1.0 - share) * s, tau, wrenches)
+        v1[held & (np.abs(v1) < STILL)] = 0.0
         gaps = touching.at(q1, v1)
         closed = near & ((gaps.gap < 0.0) | (p[:, 0] > 0.0))
+        kinetic = float(kinetic_energy(model, q1, v1))
+        q2, again = q1, closed.any()
         try:
-            if closed.any():
-                q1, _ = touching.onto(q1, v1, closed, np.zeros(len(closed), dtype=bool), moving=False)
-                gaps = touching.at(q1, v1)
+            while again:
+                q2, _ = touching.onto(q2, v1, closed, np.zeros(n, dtype=bool), moving=False)
+                deep = near & ~closed & (touching.at(q2, v1).gap < -ACCEPTED)    # what others have pushed in
+                closed, again = closed | deep, deep.any()
         except RbdError:
-            pass    # gaps that cannot be closed now are closed in the next step
+            q2 = q1    # gaps that cannot be closed now are closed in the next step
+        gain += float(kinetic_energy(model, q2, v1)) - kinetic - float(
+            self._forces(q1, v1, tau, wrenches) @ model.difference(q1, q2))
+        q1 = q2
         if self._constrained is not None:
             q1, v1 = self._constrained.back(q1, v1)
-            gaps = touching.at(q1, v1)
-        return Ended(q1, v1, p, here.J[:, 0] @ free, gaps, None)
+        gaps = touching.at(q1, v1)
+        slip = np.where(near, np.hypot(*(expected + middle.J @ change)[:, 1:].T), gaps.slip(v1))
+        end = Ended(q1, v1, p, (now - rates)[:, 0] / share, gaps, None, slip, share)
+        aim = NO_GAIN * kinetic
+        return end, gain if turning > STILL else 0.0, slope, aim, aim + CLOSE / s * float(p[:, 0].sum())
+
+    def _flown(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any) -> tuple[Array, Array]:
+        """The state after s (s) without contacts, dry friction and limits."""
+        self._free.forget()
+        try:
+            return self._free.advance(q, v, s, tau, wrenches)
+        except variational.Unsolved:
+            raise Unsolved from None
+
+    def _forces(self, q: Array, v: Array, tau: Array, wrenches: Any) -> Array:
+        """Generalised forces (nv,): effort, weight, wrenches and damping."""
+        rest, damping = np.zeros(len(v)), self._free.damping
+        Q = tau - inverse_dynamics(self.model, q, rest, rest, wrenches)
+        return np.asarray(Q - damping @ v if damping.size else Q)

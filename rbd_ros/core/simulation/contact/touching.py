@@ -41,6 +41,10 @@ class Gaps(NamedTuple):
     bias: Array
     rows: Array
 
+    def slip(self, v: Array) -> Array:
+        """Speeds of sliding (n,) with velocities v (nv,)."""
+        return np.hypot(*(self.J[:, 1:] @ v).T)
+
 
 class Touching:
     """Contacts, followed by stops, of a model; friction, restitution (n,). turns (n,): axes jump between charts."""
