@@ -33,7 +33,7 @@ from .sparse_rows import all_coordinates, alone, gather, hold, rate, scatter, so
 
 TOUCH = 1e-14     # m: depth of a contact at closing
 STILL = 1e-9      # m/s: slip below which a contact rests
-FAST = 10.0       # slip in changes by a step, from which friction opposes its mean
+FAST = 10.0       # slip relative to its change in a step, above which friction opposes the mean slip
 STALE = 1e-8      # m: deeper contacts cannot close
 EDGE = 1e-6       # m: tolerance at the edge of a face, for stacked boxes of equal size
 CLOSE = 1e-13     # m: gaps that count as zero after projection,
@@ -44,9 +44,9 @@ ADDED = 10        # largest number of additions of contacts then
 TRIALS, BISECT = 60, 20    # of the search for an impact, and those before bisection
 GAP = 1e-14       # m: tolerance of it
 NEARLY = 1e-3     # accepted residual, relative to the largest impulse, if Newton's method cycles
-SHARES, LEAST = 4, 0.25    # number of times of the impulses that are tried, and the least share of the step before
-# Of impulses: their time as a share of the part of the step; its distance from the middle per s of that part, and the
-# slope of the energy over it relative to its estimate, both from the step before; whether it is held, in a search.
+SHARES, LEAST = 4, 0.25    # largest number of shares (SHARE) that are tried, and the smallest of them
+# Of impulses: the share α of the step before them; (α − ½)/s, and the slope of the energy over α relative to its
+# estimate, both from the step before; whether (α − ½)/s is fixed, as in the search for an impact.
 SHARE, ASIDE, STEEPER, HELD, TIMES = range(5)
 STEEPEST = 10.0    # largest such ratio
 NO_GAIN = 1e-13   # of the kinetic energy: what counts as no gain in a step
@@ -226,7 +226,7 @@ def part_of_step(robot, contacts, laws, begin, begin_rows, known, effort, s, nea
 
     begin, end: q, v and momentum p, frame (`variational_steps`), which is known or not, before and after; begin_rows:
     R before; end_rows: R, as far as STALE, and margin after. In work: the state (q0, v0) after a share of s without
-    impulses, of a flight its end, and of contacts that are near the speed of sliding at the end, −1 of others.
+    impulses, of a flight its end; the speed of sliding that friction of near contacts takes, −1 of others.
     """
     W, q0, v0, rest, slip = work[1], work[4], work[5], work[6], work[12]
     touches = False
@@ -258,8 +258,8 @@ def flight(robot, begin, known, goes_on, joints, effort, s, end, space):
 
 @allocating
 def pressed(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, work):
-    """`part_of_step` where contacts are near, with their impulses in the middle of s, which has order 2; where that
-    adds energy, at the time beside it at which it adds none.
+    """`part_of_step` with near contacts: flight, impulses, flight. The impulses act in the middle of s, of order 2;
+    where that gains energy, beside it, where a quarter of the gain is lost.
     """
     times, energy = work[11], np.empty(4)
     last = gained = 0.0
@@ -295,8 +295,8 @@ def pressed(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_
 def pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, energy, work):
     """`pressed`, with the impulses after a share of s, in work.
 
-    energy (4,): gained by impulses and by closing gaps, its slope over the share, about, the loss to aim at, and what
-    gaps that count as closed may gain; zeros where forces alone accelerate the contacts.
+    energy (4,): gain by impulses and by projection onto gaps, estimated slope of it over the share, smallest loss aimed
+    at, largest gain accepted; zeros without centripetal or Coriolis acceleration of contacts.
     """
     B, joints, still = robot[0], robot[5], robot[6]
     q1, v1 = end[:2]
@@ -360,9 +360,9 @@ def pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, e
 
 @sweep
 def expect(contacts, v, begin_rows, near, v0, dv, R0, laws, share, s, curve, rates):
-    """rates (n, 3) of near contacts at the end of s without impulses, of fast sliding in its middle, which friction
-    opposes, and their change in s, curve (n, 3): from those at velocities v and rows before, and v0 and R0 after a
-    share of s, at which dv is the change of velocities in s.
+    """Extrapolated rates (n, 3) of near contacts without impulses, at the end of s, the slip of fast sliding in its
+    middle, and their change in s, curve (n, 3). v, begin_rows: velocities and rows before; v0, R0: after a share of s;
+    dv: change of velocities in s.
     """
     cols, count, width = contacts[3], contacts[4], R0.shape[1] - 2
     friction, turns = laws[0], laws[2]
@@ -571,7 +571,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
                     return -1
                 if part > 0.0:
                     judge(search, deepest(R1, margin1, can))
-                    work[11][HELD] = 1.0    # one law for all lengths, of the first, which is near
+                    work[11][HELD] = 1.0    # for all trials: gaps are continuous in the length
             work[11][ASIDE], work[11][STEEPER], work[11][HELD] = 0.0, 1.0, 0.0
             x = 1.0 if 1.0 - x - search[END] <= FINEST else x + search[END]
             take(begin, end, (R, margin), (R1, margin1))

@@ -5,7 +5,7 @@ the variational integrator without contacts, friction and stops, such that at th
 Coulomb's laws: a body at rest falls for half a step and rises for the other. Remaining gap errors are projected away.
 
 Impulses λ after a share α of the step h add the energy `(α − ½) h λ·J̇v`, to lowest order: nothing in the middle. What
-is left of higher order, of either sign, is made a loss by moving α, a little.
+remains is of higher order, of either sign; where it is a gain, α is shifted so that a quarter of it is lost.
 
 Where another contact closes, the step ends at that time, found to rounding; impacts act there, at one position, by
 which they conserve momentum and add no energy; and the rest of the step follows.
@@ -42,7 +42,7 @@ Flight = Callable[[Array, Array, float, float], tuple[Array, Array]]
 class Ended(NamedTuple):
     """End of a part of a step: state q (nq,), v (nv,); impulses p (n, 3) of contacts in it; change (n,): of the rates
     of all gaps, without impulses; gaps there; momentum for the integrator's next step, None: that of v; slip (n,):
-    speed of sliding, as the law of friction has it; share: of the part of the step before the impulses.
+    speed of sliding that the law of friction takes.
     """
 
     q: Array
@@ -52,7 +52,6 @@ class Ended(NamedTuple):
     gaps: Gaps
     momentum: tuple[Array, Array] | None
     slip: Array
-    share: float = 1.0
 
 
 class Stepping:
@@ -120,7 +119,7 @@ class Stepping:
                 near = near | late
                 continue
 
-            held: list[float] = []    # one law for all lengths, of the first, which is near
+            held: list[float] = []    # `_aside` of the first trial, for all: gaps are continuous in the length
 
             def attempt(s: float, can: Mask = can, part: Callable[..., Ended] = part, whole: float = remaining,
                         held: list[float] = held) -> tuple[Ended, Array]:
@@ -267,7 +266,7 @@ class Stepping:
             q1, v1 = self._constrained.back(q1, v1)
         gaps = touching.at(q1, v1)
         slip = np.where(near, np.hypot(*(expected + middle.J @ change)[:, 1:].T), gaps.slip(v1))
-        end = Ended(q1, v1, p, (now - rates)[:, 0] / share, gaps, None, slip, share)
+        end = Ended(q1, v1, p, (now - rates)[:, 0] / share, gaps, None, slip)
         aim = NO_GAIN * kinetic
         return end, gain if turning > STILL else 0.0, slope, aim, aim + CLOSE / s * float(p[:, 0].sum())
 
