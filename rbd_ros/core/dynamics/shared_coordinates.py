@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled.kernel import routine
+from ..compiled.kernel import kernel
 from ..model.block import size_v, zero
 from .inverse import inverse_dynamics_recursion
 from .mass_matrix import mass_matrix_recursion
 from .singular import INDEFINITE, SINGULAR
 
 
-@routine
+@kernel
 def shared_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, H, out, effort):
     """One state; arguments as of `articulated_recursion`, H: nv (nv + 1) numbers of workspace. Returns 0 or INDEFINITE.
     """
@@ -49,7 +49,7 @@ def shared_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, H, out, effort
     return 0
 
 
-@routine
+@kernel
 def cholesky_factor(H, n):
     """H (row-major), symmetric positive definite, becomes its lower factor; False if it is not definite."""
     for i in range(n):
@@ -67,7 +67,7 @@ def cholesky_factor(H, n):
     return True
 
 
-@routine
+@kernel
 def cholesky_substitute(H, n, b):
     """b := H⁻¹ b, of the factor of H."""
     for i in range(n):
@@ -80,7 +80,7 @@ def cholesky_substitute(H, n, b):
         b[i] /= H[i * n + i]
 
 
-@routine
+@kernel
 def cholesky_solve(H, n, b):
     """b := H⁻¹ b for symmetric positive definite H (row-major), replaced by its factor; False if not definite."""
     if not cholesky_factor(H, n):

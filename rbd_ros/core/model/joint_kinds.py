@@ -225,7 +225,7 @@ def second_slope(B, o, q, k, y, x):
     return (z, z, z), scale(np.nan, x)
 
 
-@sweep
+@kernel
 def slope_along(B, o, q, k, v, j, x):
     """`Ṡ x` for the rates v[j:]."""
     return slope(B, o, q, k, rates(kind(B, o), v, j), x)

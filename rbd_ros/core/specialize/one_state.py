@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled.entry import EXTENSION
-from ..compiled.kernel import COMPILED, sweep
+from ..compiled.kernel import COMPILED, kernel
 from . import program as p
 from .llvm import Printer
 from .machine import call_of
@@ -90,7 +90,7 @@ def way_of(key: str, program: Callable[[], Program], sizes: Sequence[int], shape
     return way, address, operations
 
 
-@sweep
+@kernel
 def forward_dynamics_at(code, q, v, tau, a):
     """a: forward dynamics by the code at address code[0]; whether it accepts the state. code (6,) int64: address and
     words of `printed_for_one`.

@@ -85,7 +85,7 @@ def simplified_runs(B, q, k, mask, A, offset, m, W, G, Y):
                 put_add(G, g + 3, f)
 
 
-@sweep
+@kernel
 def constrained_recursion(B, C, inputs, s, states, mask, outside, options, work, results):
     """Constrained dynamics of state s of `states`; returns as `articulated_recursion`.
 

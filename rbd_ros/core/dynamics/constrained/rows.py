@@ -120,7 +120,7 @@ def frame_motion(B, C, k, i, motion, Rt):
     return rotate(R, omega), rotate(R, alpha), rotate(R, accel)
 
 
-@sweep
+@kernel
 def pose_rows(B, C, o, state, motion, order, rows):
     """Rows of a POSE record; arguments as in `constraint_rows`."""
     q, k, v, j = state[:4]
@@ -202,7 +202,7 @@ def coupling_rows(C, o, state, order, nv, rows):
         b[r] = second
 
 
-@sweep
+@kernel
 def constraint_rows(B, C, state, motion, users, order, rows):
     """f (order 0), A (1) and b = A q̈ + Ȧq̇ (2) of one state.
 
