@@ -140,3 +140,60 @@ def test_slow_sliding_that_turns_stays_on_its_cone(count):
         off.append([np.abs(end - ends[-1]).max() for end in ends[:2]])
     coarse, fine = np.mean(off, axis=0)
     assert coarse < 3e-6 and fine < 0.4 * coarse
+
+
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit"])
+@pytest.mark.parametrize("seed", range(4))
+def test_without_the_kernel_each_step_is_the_same(integrator, seed):
+    """As contacts with closed loops are followed; but for the weights of the projection onto gaps."""
+    model, contacts, q, v, weight = scene(np.random.default_rng(seed), MANY)
+    fast, plain = (rbd.Simulator(model, contacts=contacts, q=q, v=v, integrator=integrator, step=2e-3) for _ in "ab")
+    plain._many = None
+    fast.step(n=100)
+    q, v, touched = fast.q, fast.v, 0
+    for _ in range(80):
+        for each in (plain, fast):
+            each.reset(q, v)
+            each.step()
+        q, v = fast.q, fast.v
+        np.testing.assert_allclose(plain.q, q, rtol=0, atol=2e-6)
+        np.testing.assert_allclose(plain.v, v, rtol=0, atol=2e-5)
+        for one, other in zip(plain.contacts, fast.contacts, strict=True):
+            assert one.state == other.state
+            np.testing.assert_allclose(one.impulse, other.impulse, rtol=0, atol=1e-5)
+            np.testing.assert_allclose(one.force, other.force, rtol=0, atol=1e-4 * weight)
+            touched += one.state != "open"
+    assert touched > 20
+
+
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit", "rk4"])
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_have_the_same_bits_however_they_are_shared_out(integrator, seed):
+    rng = np.random.default_rng(seed)
+    model, contacts, q, v, _ = scene(rng, MANY)
+    many, single = (rbd.Simulator(model, contacts=contacts, q=q, v=v, integrator=integrator, step=1e-3) for _ in "ab")
+    for n in rng.integers(1, 60, 15):
+        many.step(n=int(n))
+        for _ in range(n):
+            single.step()
+        assert np.array_equal(many.q, single.q) and np.array_equal(many.v, single.v)
+
+
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit"])
+def test_an_impact_at_the_end_of_a_step_acts_once(integrator):
+    """A ball reaches the floor after 20 steps, up to rounding: some of these falls end within 1e-12 of a step."""
+    model, surface, speed = free(ball(1.0, 0.1)), rbd.Sphere("body_0", 0.1), 0.02 * G
+    contacts = [rbd.UnilateralContact(FLOOR, surface, friction=0.0, restitution=0.5)]
+    ends = 0
+    for k in range(40):
+        height = 0.1 + 0.5 * G * 0.02 ** 2 - 2.5e-16 * (k + 30)
+        simulator = rbd.Simulator(model, contacts=contacts, q=at([0, 0, height]), integrator=integrator, step=1e-3)
+        simulator.step(n=19)
+        impulse = 0.0
+        for i in range(2):
+            simulator.step()
+            impulse += simulator.contacts[0].impulse[2]
+            ends += i == 0 and impulse > 0.0
+        assert impulse == pytest.approx(1.5 * speed, rel=1e-9)
+        assert simulator.v[5] == pytest.approx(0.5 * speed - 1e-3 * G, rel=1e-9)
+    assert ends > 0

@@ -31,7 +31,7 @@ from ..model.block import ZERO, node_count, put, size_q, size_v, vector
 from .impulses import boxed
 from .joint_data import BOX_ROWS, finite, friction_boxes, limit_boxes
 from .linear_equations import (
-    add_product, add_times, factor, inverse_of_factor, solved_for, substitute, symmetric_inverse, times,
+    add_product, add_times, eliminate, factor, inverse_of_factor, substitute, symmetric_inverse, times,
 )
 from .lagrangian import half_step, mean_momentum, turn_axes
 from .pd_law import command
@@ -166,7 +166,8 @@ def foresee(seen, xi, base, ahead):
 
     The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, plus its error in the step before, plus the
     change of this error, and so on, as long as these become smaller, from the guess less v_n on: up to seventh order.
-    seen (GUESSED·n,): of `remember`; NaN: unknown. base, ahead (n,): for `remember`.
+    seen (GUESSED·n,): of `remember`; NaN: unknown. Without its first rows, errors are those of v_n. base, ahead (n,):
+    for `remember`.
     """
     n = xi.shape[0]
     known = seen[n] == seen[n]
@@ -175,7 +176,7 @@ def foresee(seen, xi, base, ahead):
         twice = 2.0 * xi[i]
         ahead[i] = seen[i] - twice if known else -xi[i]
         base[i] = seen[n + i] + twice if known else xi[i]
-        before += (base[i] - xi[i]) * (base[i] - xi[i])
+        before += (base[i] - xi[i]) * (base[i] - xi[i]) if known else np.inf
         xi[i] = base[i]
     for k in range(2, GUESSED):
         size = 0.0
@@ -339,7 +340,11 @@ def solve(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out
 @allocating
 def undo_share(share, x):
     """x (n,) becomes (1 + share)⁻¹ x."""
-    assign(x, solved_for(np.eye(x.shape[0]) + share, x))
+    A, X = share.copy(), x.copy().reshape(-1, 1)
+    for i in range(x.shape[0]):
+        A[i, i] += 1.0
+    eliminate(A, X)
+    assign(x, X.reshape(-1))
 
 
 @entry("boolean(float64[::1], float64[:, ::1], float64, float64[:, ::1], float64[::1], float64[:, ::1], "
@@ -451,7 +456,7 @@ def one_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping
     not finite. Arguments as of `variational_steps`; goes_on: from the end of the last step in this space
     (`step_space`), where `inertia_of` q is then.
 
-    p (CARRIED·nv,): momentum, and what `foresee` guesses from, unless not known.
+    p (CARRIED·nv,): momentum, unless not known, and what `foresee` guesses from.
     """
     given, inertia, rows, ends, frames, K, D, work = space
     none = D[:0]    # in C order, as where `solve` has a projector
@@ -471,8 +476,6 @@ def one_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs, damping
     assign(start, momentum)
     assign(centre, frame)
     prepare(B, q, v, h, D, K, inertia, start, guess, given, centre, known, work)
-    if not known:
-        seen[:] = np.nan
     foresee(seen, guess, base, ahead)
     bounded = friction_boxes(joints, v, effort, 0.5 * h, boxes)
     assign(ends[0], q)
@@ -517,6 +520,8 @@ def variational_step(B, q, v, p, frame, known, goes_on, effort, wrench, springs,
 def motion(B, q, v, p, frame, known, efforts, law, loads, gravity, joints, h, first, last, effort, space):
     """`variational`; effort (nv,), space (`step_space`): workspace."""
     wrench, springs, damping = loads
+    if not known:
+        p[v.shape[0]:] = np.nan
     for s in range(first, last):
         command(B, q, v, efforts, law, s, effort)
         if not one_step(B, q, v, p, frame, known or s > first, s > first, effort, wrench, springs, damping, gravity,

@@ -6,26 +6,40 @@ import numpy as np
 from ..compiled.kernel import kernel, routine, sweep
 
 
-@routine
-def solved_for(A, b):
-    """A⁻¹ b (n,), NaN where A is singular, because compiled code cannot raise."""
-    result = np.empty_like(b)
-    try:
-        result = np.linalg.solve(A, b)
-    except Exception:    # numba catches no narrower class
-        result[:] = np.nan
-    return result
+@sweep
+def eliminate(A, X):
+    """X (n, m) becomes A⁻¹ X, NaN where A (n, n), which is overwritten, is singular: by Gauss, with partial pivoting.
 
-
-@routine
-def inverse_or_nan(A):
-    """A⁻¹ (n, n), NaN where A is singular."""
-    result = np.empty_like(A)
-    try:
-        result = np.linalg.inv(A)
-    except Exception:    # numba catches no narrower class
-        result[:] = np.nan
-    return result
+    `np.linalg.solve` and `inv` take as long to compile as twenty functions.
+    """
+    n = A.shape[0]
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[best, k]):
+                best = i
+        if not abs(A[best, k]) > 0.0:
+            X[:] = np.nan
+            return
+        if best != k:
+            for j in range(k, n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+            for j in range(X.shape[1]):
+                X[k, j], X[best, j] = X[best, j], X[k, j]
+        for i in range(k + 1, n):
+            x = A[i, k] / A[k, k]
+            if x != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= x * A[k, j]
+                for j in range(X.shape[1]):
+                    X[i, j] -= x * X[k, j]
+    for k in range(n - 1, -1, -1):
+        for j in range(X.shape[1]):
+            X[k, j] /= A[k, k]
+        for i in range(k):
+            if A[i, k] != 0.0:
+                for j in range(X.shape[1]):
+                    X[i, j] -= A[i, k] * X[k, j]
 
 
 @kernel

@@ -130,7 +130,7 @@ def search_cones(G, c, roles, nearly, lam):
             assign(before, lam)
             newton_step(G, c, roles, rho, lam, y, rest, K, b, space)
             ahead(G, c, rho, lam, w, y)
-            residual = residual_of(roles, lam, y, scale, w)
+            residual = residual_of(roles, lam, y, scale)
             if turn > 0:    # no farther than it helps: full steps may go to and fro without end
                 for _ in range(HALVINGS):
                     if residual < last:
@@ -138,7 +138,7 @@ def search_cones(G, c, roles, nearly, lam):
                     for i in range(n):
                         lam[i] = 0.5 * (lam[i] + before[i])
                     ahead(G, c, rho, lam, w, y)
-                    residual = residual_of(roles, lam, y, scale, w)
+                    residual = residual_of(roles, lam, y, scale)
             if residual <= EXACT:
                 clean(roles, lam, y)
                 return True
@@ -151,7 +151,7 @@ def search_cones(G, c, roles, nearly, lam):
             lam[:] = 0.0
         gauss_seidel(G, c, roles, rho, lam, w, SWEEPS * (turn + 1))
         ahead(G, c, rho, lam, w, y)
-        residual = residual_of(roles, lam, y, scale, w)
+        residual = residual_of(roles, lam, y, scale)
     if residual <= nearly:
         clean(roles, lam, y)
         return True
@@ -191,27 +191,25 @@ def ahead(G, c, rho, lam, w, y):
 
 
 @sweep
-def residual_of(roles, lam, y, scale, out):
+def residual_of(roles, lam, y, scale):
     """Residual of the equations, λ − its projection, relative to the largest force, or to `JAMMED` times the scale if
     that is less: relative to immense forces, wrong rates would seem small.
     """
-    n = lam.shape[0]
     worst, largest = 0.0, scale
-    for i in range(n):
-        role = roles[ROLE, i]
+    for i in range(lam.shape[0]):
+        role, first, second = roles[ROLE, i], 0.0, 0.0
         if role == NORMAL:
-            out[i] = lam[i] - max(y[i], 0.0)
+            first = lam[i] - max(y[i], 0.0)
         elif role == BOX:
-            out[i] = lam[i] - min(max(y[i], -roles[LEVEL, i]), roles[LEVEL, i])
+            first = lam[i] - min(max(y[i], -roles[LEVEL, i]), roles[LEVEL, i])
         elif role == FIRST:
             j = int(roles[PARTNER, i])
             reach = roles[LEVEL, i] * max(lam[int(roles[OF, i])], 0.0)
             share = min(1.0, reach / max(np.hypot(y[i], y[j]), 1e-300))
-            out[i], out[j] = lam[i] - share * y[i], lam[j] - share * y[j]
-    for i in range(n):
-        if out[i] - out[i] != 0.0:    # not finite
+            first, second = lam[i] - share * y[i], lam[j] - share * y[j]
+        if not abs(first) + abs(second) < np.inf:
             return np.inf
-        worst, largest = max(worst, abs(out[i])), max(largest, abs(lam[i]))
+        worst, largest = max(worst, abs(first), abs(second)), max(largest, abs(lam[i]))
     return worst / min(largest, JAMMED * scale)
 
 

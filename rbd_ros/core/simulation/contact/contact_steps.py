@@ -5,30 +5,34 @@ Contacts are followed by stops. A row of `R` (3 n, width + 2) is that of `contac
 """
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ...compiled.assign import assign, assign_rows
 from ...compiled.entry import entry
-from ...compiled.kernel import allocating, kernel, sweep
+from ...compiled.kernel import allocating, kernel, routine, sweep
 from ...dynamics.constrained.rows import Motion, in_world
 from ...dynamics.contact.contact_rows import contact_record_rows
 from ...dynamics.energy import _KINETIC, RESULTS, totals
 from ...dynamics.inverse import SIZE as INVERSE_SIZE
 from ...dynamics.inverse import inverse_dynamics_recursion
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
-from ...dynamics.mass_matrix import SIZE as MASS_SIZE
 from ...dynamics.mass_matrix import mass_matrix_recursion
+from ...dynamics.momentum import momentum_recursion
 from ...lie.spatial import add, rotate, rotate_back, sub
-from ...model.block import all_finite, integer, matrix, node_count, size_v, vector
+from ...model.block import all_finite, integer, matrix, node_count, size_q, size_v, vector
 from ...model.surfaces.contact_block import ITEMS, RECORD, START
-from ..discrete_mechanics import step_space, variational_step
+from ..discrete_mechanics import inertia_of, step_space, variational_step
 from ..first_event import BEFORE, END, FINEST, SEARCH, judge, next_trial, open_search
 from ..joint_data import dry_friction, effort_at, finite
+from ..lagrangian import turn_axes
 from ..linear_equations import inverse_of_symmetric
 from ..semi_implicit_steps import moved
 from .cones import BOX, LEVEL, OF, ROLE
 from .impacts import strike
-from .sparse_forces import solve_rows
+from .share import AIM, ASIDE, CHOICE, ENERGY, GAIN, HELD, MOST, SHARE, SLOPE, STEEPER, next_share, open_choice
+from .sparse_forces import row_space, solve_rows
 from .sparse_rows import all_coordinates, alone, gather, hold, rate, scatter, soft_of, soften, supports
 
 TOUCH = 1e-14     # m: depth of a contact at closing
@@ -44,11 +48,6 @@ ADDED = 10        # largest number of additions of contacts then
 TRIALS, BISECT = 60, 20    # of the search for an impact, and those before bisection
 GAP = 1e-14       # m: tolerance of it
 NEARLY = 1e-3     # accepted residual, relative to the largest impulse, if Newton's method cycles
-SHARES, LEAST = 4, 0.25    # largest number of shares (SHARE) that are tried, and the smallest of them
-# Of impulses: the share α of the step before them; (α − ½)/s, and the slope of the energy over α relative to its
-# estimate, both from the step before; whether (α − ½)/s is fixed, as in the search for an impact.
-SHARE, ASIDE, STEEPER, HELD, TIMES = range(5)
-STEEPEST = 10.0    # largest such ratio
 NO_GAIN = 1e-13   # of the kinetic energy: what counts as no gain in a step
 # Of a stop: indices in q and v, sign of the gap's rate, limit. Of a face: its contact; node and pose (R, p) of the
 # plane; half its size; node and centre of the other surface.
@@ -57,6 +56,84 @@ CONTACT, NODE, ROTATION, POSITION, HALF, OTHER, CENTER, FACE = 0, 1, 2, 11, 14, 
 # Of a contact after a step (`contact_steps`), behind impulses of what stays closed; LATER: of the first ASIDE
 # and STEEPER.
 SLIDING, IMPULSE, LATER, OUT = 3, 4, 7, 9
+FRESH, KNOWN, GOES_ON, NEARBY = range(4)    # see `flight`
+NEAR_PLACE = 1e-6    # rad, m: largest distance of NEARBY
+# Rows (nv,) of workspace: velocity at the end without impulses; change by these; velocity after them; generalised
+# forces; displacement onto gaps; space, and space of `onto`.
+FREE, CHANGE, AFTER, FORCES, LIFTED, SPARE, STEP, VELOCITIES = 0, 1, 2, 3, 4, 5, 6, 8
+
+
+class PressSpace(NamedTuple):
+    """Workspace of `press` and `onto`: rows (size, width), what they belong to, roles (4, size), rates, forces and
+    zeros (3, size), which contacts take part (n,), and `row_space`.
+    """
+
+    rows: Any
+    at: Any
+    roles: Any
+    numbers: Any
+    now: Any
+    solver: Any
+
+
+class Space(NamedTuple):
+    """Workspace of `contact_step`: that of flights (`step_space`) and of `touching_rows`; rows R and margin, and the
+    state q, v, where impulses act, before them; zeros (nv,); positions (2, nq), the second that of the inertia in
+    `flight`, or NaN; VELOCITIES; M and M⁻¹ (2, nv·nv) at impacts; efforts (nv,); which coordinates friction holds.
+
+    Of contacts (n,): those that are near, that can close, and that are closed by projection; speed of sliding; largest
+    rates that do not bounce. Of contacts (n, 3): rates and their changes; impulses of what stays closed, of impacts,
+    and of a part of the step. Then choice and energy of `share`, `totals`, the search for an impact, `press_space`.
+    """
+
+    flight: Any
+    bodies: Any
+    R: Any
+    margin: Any
+    q: Any
+    v: Any
+    rest: Any
+    positions: Any
+    velocities: Any
+    inertia: Any
+    effort: Any
+    held: Any
+    near: Any
+    can: Any
+    closed: Any
+    slip: Any
+    slow: Any
+    rates: Any
+    curve: Any
+    force: Any
+    impulse: Any
+    pushes: Any
+    choice: Any
+    energy: Any
+    totals: Any
+    search: Any
+    press: Any
+
+
+@routine
+def press_space(n, nv, width):
+    """Workspace of `press` for n contacts."""
+    size = 3 * n + nv
+    return PressSpace(np.zeros((size, width)), np.empty(size, np.int64), np.zeros((4, size)), np.zeros((3, size)),
+                      np.empty(n, np.bool_), row_space(size, nv, width))
+
+
+@routine
+def contact_space(B, damping, n, width):
+    """Workspace of `contact_step` for n contacts."""
+    nq, nv = size_q(B), size_v(B)
+    return Space(
+        step_space(B, damping, 0), np.zeros(rows_size(B)), np.zeros((3 * n, width + 2)), np.empty(n), np.empty(nq),
+        np.empty(nv), np.zeros(nv), np.full((2, nq), np.nan), np.empty((VELOCITIES, nv)), np.empty((2, nv * nv)),
+        np.empty(nv), np.empty(nv, np.bool_), np.empty(n, np.bool_), np.empty(n, np.bool_), np.zeros(n, np.bool_),
+        np.zeros(n), np.empty(n), np.zeros((n, 3)), np.zeros((n, 3)), np.empty((n, 3)), np.empty((n, 3)),
+        np.empty((n, 3)), np.zeros(CHOICE), np.empty(ENERGY), np.empty(RESULTS), np.empty(SEARCH),
+        press_space(n, nv, width))
 
 
 @kernel
@@ -131,23 +208,21 @@ def touching_rows_entry(B, C, stops, faces, q, v, R, margin):
     return item if item >= 0 or all_finite(R.reshape(-1)) else -2
 
 
-@allocating
-def press(inertia, free, rates, near_rows, margin, near, friction, joints, h, nearly, change, pushes, held):
+@sweep
+def press(inertia, free, rates, near_rows, margin, near, friction, joints, h, nearly, change, pushes, held, space):
     """Impulses of near contacts and of dry friction in h (s): the `change` of velocities (nv,) by them, those of
     contacts, pushes (n, 3), in: a guess, zeros for none, and which coordinates friction holds, held (nv,). False where
     none are found.
 
     inertia: see `solve_rows`; free (nv,) and rates (n, 3): velocities and rates of near rows without impulses;
-    near_rows: R, cols, count; nearly: accepted residual, see `solve_cones`.
+    near_rows: R, cols, count; nearly: accepted residual, see `solve_cones`; space: `press_space`.
     """
-    R, cols, count = near_rows
+    _, cols, count = near_rows
     nv, n = free.shape[0], margin.shape[0]
-    size, now = nv, np.zeros(n, np.bool_)
+    A, at, roles, now = space.rows, space.at, space.roles, space.now
+    c, lam, soft = space.numbers[0], space.numbers[1], space.numbers[2]
     for i in range(n):
         now[i] = near[i] and margin[i] > 0.0
-        size += 3 if now[i] else 0
-    A, roles, c, lam = np.zeros((size, R.shape[1] - 2)), np.zeros((4, size)), np.empty(size), np.zeros(size)
-    at = np.empty(size, np.int64)
     r = gather(near_rows, now, friction, free, pushes, A, at, roles, c, lam)
     for k in range(r):
         c[k] = rates[at[k], k - int(roles[OF, k])]    # tangents follow their normal
@@ -156,15 +231,15 @@ def press(inertia, free, rates, near_rows, margin, near, friction, joints, h, ne
         change[j], held[j] = 0.0, False
         level = h * dry_friction(joints, j, free[j])
         if level > 0.0:
-            at[r] = n + j
+            at[r], A[r] = n + j, 0.0
             alone((A, at, cols, count), r, j)
-            c[r], roles[ROLE, r], roles[LEVEL, r], roles[OF, r] = free[j], BOX, level, j
+            c[r], lam[r], roles[ROLE, r], roles[LEVEL, r], roles[OF, r] = free[j], 0.0, BOX, level, j
             r += 1
     if r == 0:
         return True
     lam = lam[:r]
     rows = A[:r], at[:r], cols, count
-    if not solve_rows(rows, A[:r], True, inertia, c[:r], np.zeros(r), roles[:, :r].copy(), nearly, lam, change):
+    if not solve_rows(rows, A[:r], True, inertia, c[:r], soft[:r], roles, nearly, lam, change, space.solver):
         return False
     for i in range(boxes, r):
         held[int(roles[OF, i])] = abs(lam[i]) < roles[LEVEL, i]
@@ -176,22 +251,26 @@ def press(inertia, free, rates, near_rows, margin, near, friction, joints, h, ne
        "boolean[::1], float64[::1], float64[:, ::1], float64, float64, float64[::1], float64[:, ::1], boolean[::1])")
 def press_entry(M, W, free, rates, R, margin, near, friction, joints, h, nearly, change, pushes, held):
     """`press` with M (nv·nv), or (0,), and W (nv·nv): see `solve_rows`; with rows for all coordinates."""
-    cols, count = all_coordinates(margin.shape[0], free.shape[0])
-    return press((M, W), free, rates, (R, cols, count), margin, near, friction, joints, h, nearly, change, pushes, held)
+    n, nv = margin.shape[0], free.shape[0]
+    cols, count = all_coordinates(n, nv)
+    return press((M, W), free, rates, (R, cols, count), margin, near, friction, joints, h, nearly, change, pushes, held,
+                 press_space(n, nv, nv))
 
 
-@allocating
-def onto(B, contacts, q, v, rest, closed, H, W, R, margin, dv, other, shift):
+@sweep
+def onto(B, contacts, q, v, rest, closed, H, W, R, margin, shift, other, moves, space):
     """Project q onto zero gaps of closed contacts by Newton steps, with the sum shift (nv,); R and margin are those of
     the new q, with rows as far as STALE. False without convergence. H (nv·nv): the inertia that measures steps, or (0,)
-    for 1.
+    for 1. other (nq,), moves (2, nv), `press_space`: space.
     """
     cols, count = contacts[3:]
     nv, n, width = size_v(B), margin.shape[0], R.shape[1] - 2
     last = np.inf
-    A, at, gaps, e = np.zeros((n, width)), np.empty(n, np.int64), np.empty(n), np.empty(n)
-    holds, lam, K, step = np.ones(n, np.bool_), np.zeros(n), np.empty(nv * nv), np.empty(nv)
+    A, at, gaps, lam, step = space.rows, space.at, space.numbers[0], space.numbers[1], moves[0]
+    e, K, holds = space.solver.numbers[0], space.solver.factor, space.solver.holds
     shift[:] = 0.0
+    for i in range(n):
+        holds[i] = True
     for _ in range(PROJECTIONS):
         r, worst = 0, 0.0
         for i in range(n):
@@ -211,7 +290,7 @@ def onto(B, contacts, q, v, rest, closed, H, W, R, margin, dv, other, shift):
         soften(rows, H, e, holds, K)
         hold(rows, K, e, holds, gaps, lam, step)
         assign(other, q)
-        moved(B, other, step, 1.0, dv, q)
+        moved(B, other, step, 1.0, moves[1], q)
         for j in range(nv):
             shift[j] += step[j]
         if touching_rows(B, contacts, q, v, rest, 0, W, R, margin, closed, STALE) >= 0:
@@ -220,108 +299,127 @@ def onto(B, contacts, q, v, rest, closed, H, W, R, margin, dv, other, shift):
 
 
 @sweep
-def part_of_step(robot, contacts, laws, begin, begin_rows, known, effort, s, near, end, end_rows, pushes, work):
+def part_of_step(robot, contacts, laws, begin, begin_rows, known, effort, s, near, end, end_rows, pushes, space):
     """The end of s (s) from a state: a flight, or while any contact is near a step that presses these; pushes (n, 3):
     their impulses, in: a guess. False without a solution.
 
     begin, end: q, v and momentum p, frame (`variational_steps`), which is known or not, before and after; begin_rows:
-    R before; end_rows: R, as far as STALE, and margin after. In work: the state (q0, v0) after a share of s without
+    R before; end_rows: R, as far as STALE, and margin after. In space: the state (q, v) after a share of s without
     impulses, of a flight its end; the speed of sliding that friction of near contacts takes, −1 of others.
     """
-    W, q0, v0, rest, slip = work[1], work[4], work[5], work[6], work[12]
     touches = False
     for i in range(near.shape[0]):
         touches |= near[i]
-        slip[i] = -1.0
+        space.slip[i] = -1.0
     if touches:
-        return pressed(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, work)
-    if not flight(robot, begin, known, False, robot[5], effort, s, end, work[0]):
+        return pressed(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, space)
+    q, v = end[:2]
+    for k in range(4):
+        assign(end[k], begin[k])
+    if not known:
+        end[2][v.shape[0]:] = np.nan
+    space.positions[1, :1] = np.nan
+    if not flight(robot, robot[1], end, robot[5], KNOWN if known else FRESH, effort, s, space.flight):
         return False
-    pushes[:], work[11][SHARE] = 0.0, 1.0
-    assign(q0, end[0])
-    assign(v0, end[1])
-    return touching_rows(robot[0], contacts, q0, v0, rest, 0, W, end_rows[0], end_rows[1], near, STALE) < 0
+    pushes[:], space.choice[SHARE] = 0.0, 1.0
+    assign(space.q, q)
+    assign(space.v, v)
+    return touching_rows(robot[0], contacts, q, v, space.rest, 0, space.bodies, end_rows[0], end_rows[1], near,
+                         STALE) < 0
 
 
-@sweep
-def flight(robot, begin, known, goes_on, joints, effort, s, end, space):
-    """The state after s (s) without contacts, with friction and limits of these joints; goes_on: see `one_step`."""
-    F, wrench, damping, gravity = robot[1:5]
-    q, v, p, frame = end
-    assign(q, begin[0])
-    assign(v, begin[1])
-    assign(p, begin[2])
-    assign(frame, begin[3])
-    return variational_step(F, q, v, p, frame, known, goes_on, effort, wrench, joints[:0], damping, gravity, joints, s,
-                            space)
-
-
-@allocating
-def pressed(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, work):
+@kernel
+def pressed(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, space):
     """`part_of_step` with near contacts: flight, impulses, flight. The impulses act in the middle of s, of order 2;
     where that gains energy, beside it, where a quarter of the gain is lost.
     """
-    times, energy = work[11], np.empty(4)
-    last = gained = 0.0
-    times[SHARE] = min(max(0.5 + s * times[ASIDE], LEAST), 1.0 - LEAST)
-    for turn in range(SHARES):
-        if not pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, energy,
-                          work):
-            if times[SHARE] == 0.5:
+    choice, unsolved = space.choice, False
+    open_choice(choice, s)
+    while True:
+        if not pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, space):
+            if choice[SHARE] == 0.5:
                 return False
-            times[SHARE], times[ASIDE] = 0.5, 0.0
-            return pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, energy,
-                              work)
-        gain, slope, aim, most = energy[0], times[STEEPER] * energy[1], energy[2], energy[3]
-        if turn > 0:
-            slope = (gain - gained) / (times[SHARE] - last)
-            ratio = slope / energy[1] if energy[1] != 0.0 else 0.0
-            times[STEEPER] = ratio if 1.0 / STEEPEST < ratio < STEEPEST else 1.0
-        in_middle = gain + slope * (0.5 - times[SHARE])
-        better = 0.5    # where a quarter of that gain is lost
-        if in_middle > most and slope != 0.0:
-            better = min(max(times[SHARE] - (gain + aim + 0.25 * in_middle) / slope, LEAST), 1.0 - LEAST)
-        good = -abs(in_middle) - most <= gain <= most
-        trial = 0.5 if turn == 0 and times[SHARE] != 0.5 else better
-        if good or times[HELD] != 0.0 or turn == SHARES - 1 or trial == times[SHARE]:
-            break
-        last, gained, times[SHARE] = times[SHARE], gain, trial
-    if times[HELD] == 0.0:
-        times[ASIDE] = (better - 0.5) / s if good else 0.0
+            choice[SHARE], choice[ASIDE], unsolved = 0.5, 0.0, True
+        elif unsolved or not next_share(choice, s, space.energy):
+            return True
+
+
+@sweep
+def flight(robot, F, state, joints, start, effort, s, space):
+    """Advance the state (q, v, p, frame) by a flight of s (s) of the robot F, with friction and limits of these joints.
+
+    start: FRESH; KNOWN: the momentum p is; GOES_ON: the last flight in this space ended at q; NEARBY: p is known, and
+    that flight ended near q, so that its inertia serves the iteration.
+    """
+    q, v, p, frame = state
+    return variational_step(F, q, v, p, frame, start in (KNOWN, NEARBY), start >= GOES_ON, effort, robot[2], joints[:0],
+                            robot[3], robot[4], joints, s, space)
+
+
+@kernel
+def flight_of_pressed(robot, state, start, effort, s, space):
+    """`flight` of bodies in contact. p[3 nv:4 nv], of the last flight and of this: how the mean velocity differs from
+    the first, by s, for `foresee`.
+    """
+    p, nv = state[2], state[1].shape[0]
+    p[nv:3 * nv] = np.nan
+    p[4 * nv:] = np.nan
+    for j in range(3 * nv, 4 * nv):
+        p[j] *= s
+    if not flight(robot, robot[0], state, robot[6], start, effort, s, space):
+        return False
+    for j in range(3 * nv, 4 * nv):
+        p[j] /= s
     return True
 
 
-@allocating
-def pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, energy, work):
-    """`pressed`, with the impulses after a share of s, in work.
+@kernel
+def start_of(B, q, v, p, place, work):
+    """How a flight from q, v may start after one that ended at this place, with p where it is NEARBY."""
+    for k in range(q.shape[0]):
+        if not abs(q[k] - place[k]) <= NEAR_PLACE:
+            return FRESH
+    momentum_recursion(B, q, v, work[0], False, p[:v.shape[0]], work[2][0])
+    turn_axes(B, p[:v.shape[0]], q, False, p[:v.shape[0]])
+    return NEARBY
 
-    energy (4,): gain by impulses and by projection onto gaps, estimated slope of it over the share, smallest loss aimed
-    at, largest gain accepted; zeros without centripetal or Coriolis acceleration of contacts.
+
+@kernel
+def pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, end_rows, pushes, space):
+    """`pressed`, with the impulses after the chosen share of s.
+
+    In space.energy, as of `next_share`: the gain by impulses and by projection onto gaps; zeros without centripetal or
+    Coriolis acceleration of contacts.
     """
-    B, joints, still = robot[0], robot[5], robot[6]
-    q1, v1 = end[:2]
+    B, joints = robot[0], robot[5]
+    q1, v1, p, frame = end
     R1, margin1 = end_rows
-    space, W, R0, margin0, q0, v0, rest = work[:7]
-    share, slip = work[11][SHARE], work[12]
+    W, R0, margin0, q0, v0, rest = space.bodies, space.R, space.margin, space.q, space.v, space.rest
+    free, change, after = space.velocities[FREE], space.velocities[CHANGE], space.velocities[AFTER]
+    rates, curve, held, energy = space.rates, space.curve, space.held, space.energy
+    share, slip, place = space.choice[SHARE], space.slip, space.positions[1]
     cols, count = contacts[3:]
     n, nv = near.shape[0], v1.shape[0]
-    if not flight(robot, begin, False, False, still, effort, share * s, end, space):
+    assign(q0, begin[0])
+    assign(v0, begin[1])
+    assign(p, begin[2])
+    start = start_of(B, q0, v0, p, place, space.flight[7])
+    place[:1] = np.nan
+    if not flight_of_pressed(robot, (q0, v0, p, frame[:0]), start, effort, share * s, space.flight):
         return False
-    assign(q0, q1)
-    assign(v0, v1)
     if touching_rows(B, contacts, q0, begin[1], rest, 2, W, R0, margin0, near, -np.inf) >= 0:
         return False
-    free, change, after, held = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv, np.bool_)
-    curve, rates = np.zeros((n, 3)), np.zeros((n, 3))
     for j in range(nv):
         after[j] = (v0[j] - begin[1][j]) / share
         free[j] = v0[j] + (1.0 - share) * after[j]
     expect(contacts, begin[1], begin_rows, near, v0, after, R0, laws, share, s, curve, rates)
-    M, inverse = space[1][0].reshape(-1), space[1][1].reshape(-1)
+    M, inverse = space.flight[1][0].reshape(-1), space.flight[1][1].reshape(-1)
     inertia, rows, friction = (M, inverse), (R0, cols, count), laws[0]
-    if not press(inertia, free, rates, rows, margin0, near, friction, joints, s, 0.0, change, pushes, held):
+    if not press(inertia, free, rates, rows, margin0, near, friction, joints, s, 0.0, change, pushes, held,
+                 space.press):
         pushes[:] = 0.0
-        if not press(inertia, free, rates, rows, margin0, near, friction, joints, s, NEARLY, change, pushes, held):
+        if not press(inertia, free, rates, rows, margin0, near, friction, joints, s, NEARLY, change, pushes, held,
+                     space.press):
             return False
     moves = False
     for j in range(nv):
@@ -333,32 +431,35 @@ def pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, e
                                rates[i, 2] + rate(R0, 3 * i + 2, cols, count, change))
     energy[:] = 0.0
     if moves:
-        forces_at(robot, q0, v0, rest, effort, W, free)
-        moves = work_of_impulses(contacts, inertia, v0, change, free, near, R0, s, curve, pushes, energy)
-    if not flight(robot, (q0, after, begin[2], begin[3]), False, True, still, effort, (1.0 - share) * s, end, space):
+        forces_at(robot, q0, v0, rest, effort, W, space.velocities[FORCES])
+        moves = work_of_impulses(contacts, inertia, change, near, R0, s, pushes, space)
+    assign(q1, q0)
+    assign(v1, after)
+    if not flight_of_pressed(robot, (q1, v1, p, frame[:0]), GOES_ON, effort, (1.0 - share) * s, space.flight):
         return False
+    assign(place, q1)
     for j in range(nv):
         if held[j] and abs(v1[j]) < STILL:
             v1[j] = 0.0
     if touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) >= 0:
         return False
-    kinetic, lifted = 0.0, after
+    kinetic = 0.0
     for j in range(nv if moves else 0):
         momentum = 0.0
         for k in range(nv):
             momentum += M[nv * j + k] * v1[k]    # M is of q1 now
         kinetic += 0.5 * momentum * v1[j]
-    if not close_gaps(B, contacts, near, q1, v1, M, pushes, R1, margin1, lifted, work):
+    if not close_gaps(B, contacts, near, q1, v1, M, pushes, R1, margin1, space):
         return False
     if moves:
-        work_of_gaps(robot, q1, v1, rest, effort, lifted, kinetic, W, energy)
-        energy[2] = energy[3] = NO_GAIN * kinetic
+        work_of_gaps(robot, q1, v1, effort, kinetic, space)
+        energy[AIM] = energy[MOST] = NO_GAIN * kinetic
         for i in range(n):
-            energy[3] += CLOSE / s * abs(pushes[i, 0])
+            energy[MOST] += CLOSE / s * abs(pushes[i, 0])
     return True
 
 
-@sweep
+@kernel
 def expect(contacts, v, begin_rows, near, v0, dv, R0, laws, share, s, curve, rates):
     """Extrapolated rates (n, 3) of near contacts without impulses, at the end of s, the slip of fast sliding in its
     middle, and their change in s, curve (n, 3). v, begin_rows: velocities and rows before; v0, R0: after a share of s;
@@ -381,47 +482,49 @@ def expect(contacts, v, begin_rows, near, v0, dv, R0, laws, share, s, curve, rat
             rates[i, 2] -= 0.5 * curve[i, 2]
 
 
-@allocating
-def work_of_impulses(contacts, inertia, v0, change, Q, near, R0, s, curve, pushes, energy):
-    """energy[:2] by impulses, see `pressed_at`; whether anything else than forces Q (nv,) accelerates the contacts."""
+@kernel
+def work_of_impulses(contacts, inertia, change, near, R0, s, pushes, space):
+    """The gain and its slope by impulses; whether anything else than forces accelerates the contacts."""
     M, inverse = inertia
     cols, count = contacts[3:]
-    nv, largest, dv = v0.shape[0], 0.0, np.zeros(v0.shape[0])
+    Q, dv, v0, curve, energy = space.velocities[FORCES], space.velocities[SPARE], space.v, space.curve, space.energy
+    nv, largest = v0.shape[0], 0.0
     for j in range(nv):
-        impulse = 0.0
+        impulse = dv[j] = 0.0
         for k in range(nv):
             impulse += M[nv * j + k] * change[k]
             dv[j] += s * inverse[nv * j + k] * Q[k]
-        energy[0] += impulse * (v0[j] + 0.5 * change[j])
+        energy[GAIN] += impulse * (v0[j] + 0.5 * change[j])
     for i in range(near.shape[0]):
         for k in range(3 if near[i] else 0):
             by_forces = rate(R0, 3 * i + k, cols, count, dv)
             largest = max(largest, abs(curve[i, k] - by_forces))
-            energy[1] += pushes[i, k] * (curve[i, k] - (by_forces if k == 0 else 0.0))
+            energy[SLOPE] += pushes[i, k] * (curve[i, k] - (by_forces if k == 0 else 0.0))
     if largest <= STILL:
         energy[:] = 0.0
     return largest > STILL
 
 
-@allocating
-def close_gaps(B, contacts, near, q1, v1, M, pushes, R1, margin1, lifted, work):
-    """Project q1 onto zero gaps of contacts that press or are deep, by lifted (nv,): zeros if they cannot be closed
-    now, which the next step does.
+@kernel
+def close_gaps(B, contacts, near, q1, v1, M, pushes, R1, margin1, space):
+    """Project q1, the place of the inertia, onto zero gaps of contacts that press or are deep, by LIFTED: zeros if they
+    cannot be closed now, which the next step does.
     """
-    W, rest, closed, width = work[1], work[6], work[10], R1.shape[1] - 2
-    kept, other, dv, dq = q1.copy(), np.empty(q1.shape[0]), np.empty(v1.shape[0]), np.empty(v1.shape[0])
+    closed, width = space.closed, R1.shape[1] - 2
+    lifted, shift = space.velocities[LIFTED], space.velocities[FREE]
     holds = False
     for i in range(near.shape[0]):
         closed[i] = near[i] and (R1[3 * i, width + 1] < 0.0 or pushes[i, 0] > 0.0)
         holds |= closed[i]
     lifted[:] = 0.0
     while holds:
-        if not onto(B, contacts, q1, v1, rest, closed, M, W, R1, margin1, dv, other, dq):
-            assign(q1, kept)
+        if not onto(B, contacts, q1, v1, space.rest, closed, M, space.bodies, R1, margin1, shift, space.positions[0],
+                    space.velocities[STEP:STEP + 2], space.press):
+            assign(q1, space.positions[1])
             lifted[:] = 0.0
-            return touching_rows(B, contacts, q1, v1, rest, 0, W, R1, margin1, near, STALE) < 0
-        for j in range(dq.shape[0]):
-            lifted[j] += dq[j]
+            return touching_rows(B, contacts, q1, v1, space.rest, 0, space.bodies, R1, margin1, near, STALE) < 0
+        for j in range(shift.shape[0]):
+            lifted[j] += shift[j]
         holds = False
         for i in range(near.shape[0]):    # what others have pushed in
             if near[i] and not closed[i] and R1[3 * i, width + 1] < -ACCEPTED:
@@ -429,19 +532,19 @@ def close_gaps(B, contacts, near, q1, v1, M, pushes, R1, margin1, lifted, work):
     return True
 
 
-@allocating
-def work_of_gaps(robot, q1, v1, rest, effort, lifted, kinetic, W, energy):
-    """Add to energy[0] the change of energy by the displacement lifted (nv,) to q1; kinetic: energy before."""
-    B, Q, sums = robot[0], np.empty(v1.shape[0]), np.empty(RESULTS)
+@kernel
+def work_of_gaps(robot, q1, v1, effort, kinetic, space):
+    """Add the change of energy by the displacement LIFTED to q1 to the gain; kinetic: energy before."""
+    B, Q, sums, lifted = robot[0], space.velocities[FORCES], space.totals, space.velocities[LIFTED]
     moved_at_all = False
     for j in range(v1.shape[0]):
         moved_at_all |= lifted[j] != 0.0
     if moved_at_all:
-        forces_at(robot, q1, v1, rest, effort, W, Q)
-        totals(B, q1, 0, v1, 0, W, sums, 0)
-        energy[0] += sums[_KINETIC] - kinetic
+        forces_at(robot, q1, v1, space.rest, effort, space.bodies, Q)
+        totals(B, q1, 0, v1, 0, space.bodies, sums, 0)
+        space.energy[GAIN] += sums[_KINETIC] - kinetic
         for j in range(v1.shape[0]):
-            energy[0] -= Q[j] * lifted[j]
+            space.energy[GAIN] -= Q[j] * lifted[j]
 
 
 @sweep
@@ -473,10 +576,10 @@ def deepest(R, margin, can):
 
 
 @allocating
-def too_slow_to_bounce(B, contacts, begin, part, slow, work):
+def too_slow_to_bounce(B, contacts, begin, part, slow, space):
     """slow (n,): rates of gaps that do not bounce, by their change in this part of a step."""
-    W, R0, margin0, q0, v0, rest = work[1:7]
-    flown = work[11][SHARE] * part
+    W, R0, margin0, q0, v0, rest = space.bodies, space.R, space.margin, space.q, space.v, space.rest
+    flown = space.choice[SHARE] * part
     cols, count = contacts[3:]
     q, v = begin[:2]
     every = np.ones(slow.shape[0], np.bool_)
@@ -492,18 +595,18 @@ def too_slow_to_bounce(B, contacts, begin, part, slow, work):
 
 
 @allocating
-def struck(B, contacts, laws, begin, R, closed, slow, impulse, work):
+def struck(B, contacts, laws, begin, R, closed, slow, impulse, space):
     """Impact of closed contacts at a state with rows R, which changes v; its impulses are added. False without a
     solution. laws: see `contact_steps`.
     """
-    M, inverse, mass_work = work[7:10]
+    M, inverse = space.inertia[0], space.inertia[1]
     cols, count = contacts[3:]
     q, v = begin[:2]
     bounce, pushes = laws[1].copy(), np.empty(impulse.shape)
     for i in range(bounce.shape[0]):
         if not (closed[i] and rate(R, 3 * i, cols, count, v) < -slow[i]):
             bounce[i] = 0.0
-    mass_matrix_recursion(B, q, 0, mass_work, M, 0)
+    mass_matrix_recursion(B, q, 0, space.flight[7][0], M, 0)
     inverse_of_symmetric(M.copy(), v.shape[0], inverse)
     if not strike((M, inverse), (R, cols, count), closed, laws[0], bounce, v, pushes):
         return False
@@ -522,41 +625,43 @@ def take(state, new, rows, new_rows):
     assign(rows[1], new_rows[1])
 
 
-@allocating
-def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out, work):
+@sweep
+def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out, space):
     """Advance the state `begin`, with its rows, in place by a step of h (s); whether its momentum is known then, or −1
     without a solution. out (n, OUT): as of `contact_steps`; efforts: of the step, see `effort_at`; end: space.
     """
     B = robot[0]
     R, margin, R1, margin1 = rows
+    near, can, slow, effort, search = space.near, space.can, space.slow, space.effort, space.search
+    force, impulse, pushes, choice = space.force, space.impulse, space.pushes, space.choice
     cols, count = contacts[3:]
-    n, last = margin.shape[0], R.shape[1] - 1
-    near, can, slow = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.empty(n)
-    force, impulse, pushes = np.zeros((n, 3)), np.zeros((n, 3)), out[:, :3].copy()
-    search, effort, x = np.empty(SEARCH), np.empty(begin[1].shape[0]), 0.0    # x: part of the step that is done
-    hits = closes = False
-    work[11][ASIDE], work[11][STEEPER] = out[0, LATER], 1.0 + out[0, LATER + 1]
+    n, last, x = margin.shape[0], R.shape[1] - 1, 0.0    # x: part of the step that is done
+    hits = closes = flies = ended = False
+    choice[ASIDE], choice[STEEPER] = out[0, LATER], 1.0 + out[0, LATER + 1]
+    for i in range(n):
+        for k in range(3):
+            pushes[i, k], force[i, k], impulse[i, k] = out[i, k], 0.0, 0.0
     closed_at(R, margin, near)
     for turn in range(IMPACTS + ADDED):
         effort_at(efforts, 0.5 * (x + 1.0), effort)
         if not part_of_step(robot, contacts, laws, begin, R, known, effort, (1.0 - x) * h, near, end, (R1, margin1),
-                            pushes, work):
+                            pushes, space):
             return -1
-        hits, closes, flown = False, False, work[11][SHARE] * (1.0 - x)
+        flies, hits, closes, flown = True, False, False, choice[SHARE] * (1.0 - x)
         for i in range(n):
+            flies &= not near[i]
             if near[i] and turn < IMPACTS:    # closed, and approaching
                 now = rate(R, 3 * i, cols, count, begin[1])
-                hits |= now < -2.0 / flown * abs(rate(work[2], 3 * i, cols, count, work[5]) - now) - STILL
+                hits |= now < -2.0 / flown * abs(rate(space.R, 3 * i, cols, count, space.v) - now) - STILL
             can[i] = not near[i] and R[3 * i, last] > -STALE and min(margin[i], margin1[i]) > 0.0
             closes |= can[i] and R1[3 * i, last] < -TOUCH
         if not (hits or closes):
-            x = 1.0
             break
         if turn >= IMPACTS:
             for i in range(n):
                 near[i] |= can[i] and R1[3 * i, last] < -TOUCH
             continue
-        if not too_slow_to_bounce(B, contacts, begin, 1.0 - x, slow, work):
+        if not too_slow_to_bounce(B, contacts, begin, 1.0 - x, slow, space):
             return -1
         if not hits:
             part = 1.0 - x
@@ -567,17 +672,17 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
                 length = part if part > 0.0 else search[END]
                 effort_at(efforts, x + 0.5 * length, effort)
                 if not part_of_step(robot, contacts, laws, begin, R, known, effort, length * h, near, end,
-                                    (R1, margin1), pushes, work):
+                                    (R1, margin1), pushes, space):
                     return -1
                 if part > 0.0:
                     judge(search, deepest(R1, margin1, can))
-                    work[11][HELD] = 1.0    # for all trials: gaps are continuous in the length
-            work[11][ASIDE], work[11][STEEPER], work[11][HELD] = 0.0, 1.0, 0.0
-            x = 1.0 if 1.0 - x - search[END] <= FINEST else x + search[END]
+                    choice[HELD] = 1.0    # for all trials: gaps are continuous in the length
+            choice[ASIDE], choice[STEEPER], choice[HELD] = 0.0, 1.0, 0.0
+            ended = 1.0 - x - search[END] <= FINEST
+            x += search[END]
             take(begin, end, (R, margin), (R1, margin1))
-            known = True
+            known = flies
             for i in range(n):
-                known &= not near[i]
                 for k in range(3):
                     force[i, k] += pushes[i, k]
             closed_at(R, margin, near)
@@ -585,65 +690,76 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
                 hits |= near[i] and rate(R, 3 * i, cols, count, begin[1]) < 0.0
         if hits:
             known = False
-            if not struck(B, contacts, laws, begin, R, near, slow, impulse, work):
+            if not struck(B, contacts, laws, begin, R, near, slow, impulse, space):
                 return -1
-            work[12][:] = -1.0
+            space.slip[:] = -1.0
         for i in range(n):
             near[i] &= rate(R, 3 * i, cols, count, begin[1]) <= STILL
         pushes[:] = 0.0
-        if x == 1.0:
+        if ended:
             break
-    if closes or not hits:    # else the step ended with an event
+    if not ended:
         take(begin, end, (R, margin), (R1, margin1))
-        known = True
-        for i in range(n):
-            known &= not near[i]
-    out[0, LATER], out[0, LATER + 1] = work[11][ASIDE], work[11][STEEPER] - 1.0
+        known = flies
+    out[0, LATER], out[0, LATER + 1] = choice[ASIDE], choice[STEEPER] - 1.0
+    bounced = False    # or let go: at the end, rows have to be known
     for i in range(n):
         for k in range(3):
             out[i, k], out[i, IMPULSE + k] = force[i, k] + pushes[i, k], impulse[i, k]
-        out[i, SLIDING] = work[12][i] if work[12][i] >= 0.0 else np.hypot(
-            rate(R, 3 * i + 1, cols, count, begin[1]), rate(R, 3 * i + 2, cols, count, begin[1]))
+        out[i, SLIDING] = max(space.slip[i], 0.0)
+        can[i] = space.slip[i] < 0.0 and out[i, 0] + impulse[i, 0] > 0.0
+        bounced |= can[i]
+    if bounced:
+        if touching_rows(B, contacts, begin[0], begin[1], space.rest, 0, space.bodies, space.R, space.margin, can,
+                         -np.inf) >= 0:
+            return -1
+        for i in range(n):
+            if can[i]:
+                out[i, SLIDING] = np.hypot(rate(space.R, 3 * i + 1, cols, count, begin[1]),
+                                           rate(space.R, 3 * i + 2, cols, count, begin[1]))
     return 1 if known else 0
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
-       "float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[:, :, ::1], float64[::1], "
-       "float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, int64, float64[:, ::1])", nogil=True)
-def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, efforts, wrench, damping, gravity, joints, still,
-                  h, steps, out):
+       "float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], float64[:, :, ::1], "
+       "float64[::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1], float64, int64, "
+       "float64[:, ::1])", nogil=True)
+def contact_steps(B, F, C, stops, faces, laws, q, v, p, frame, known, place, efforts, wrench, damping, gravity, joints,
+                  still, h, steps, out):
     """Advance q, v in place by at most `steps` steps of h (s); returns the number made, fewer where one has no solution
     or is not finite.
 
-    B: of the model; F, damping, gravity, p, frame, known (1,): as of `variational_steps`; wrench, joints: too. efforts:
-    as of `rk4_steps`; still: joints without friction and limits. C, stops, faces: see `touching_rows`; laws (3, n):
-    friction, restitution, and whether tangents jump. out (n, OUT): of the step before the first, in, and of the last:
-    impulses of each contact along its normal, x and y, where the solver begins; its speed of sliding; its impulses of
-    impacts; LATER.
+    B: of the model; F, damping, gravity, p, frame, known (1,): as of `variational_steps`; wrench, joints: too. p, where
+    not known, and place (nq,): of the step before, see `flight_of_pressed` and `start_of`; zeros, and NaN, without one.
+    efforts: as of `rk4_steps`; still: joints without friction and limits. C, stops, faces: see `touching_rows`; laws
+    (3, n): friction, restitution, and whether tangents jump. out (n, OUT): of the step before the first, in, and of the
+    last: impulses of each contact along its normal, x and y, where the solver begins; its speed of sliding; its
+    impulses of impacts; LATER.
     """
     nv, n = size_v(B), laws.shape[1]
     cols, count = np.zeros((n + nv, nv), np.int64), np.zeros(n + nv, np.int64)
     width = supports(B, C, stops[:, STOP_V].copy(), cols, count)
     contacts, robot = (C, stops, faces, cols, count), (B, F, wrench, damping, gravity, joints, still)
-    space = step_space(F, damping, 0)
-    rest, W = np.zeros(nv), np.zeros(rows_size(B))
-    work = (space, W, np.zeros((3 * n, width + 2)), np.empty(n), q.copy(), v.copy(), rest, np.empty(nv * nv),
-            np.empty(nv * nv), np.empty(MASS_SIZE * node_count(B)), np.zeros(n, np.bool_), np.zeros(TIMES), np.zeros(n))
+    space = contact_space(B, damping, n, width)
+    assign(space.positions[1], place)
+    if place[0] == place[0]:
+        inertia_of(B, place, v, space.v, space.flight[1], space.flight[7])
     rows = np.zeros((3 * n, width + 2)), np.empty(n), np.zeros((3 * n, width + 2)), np.empty(n)
     begin, end = (q.copy(), v.copy(), p.copy(), frame.copy()), (q.copy(), v.copy(), p.copy(), frame.copy())
     out1 = out.copy()
-    if touching_rows(B, contacts, q, v, rest, 0, W, rows[0], rows[1], np.zeros(n, np.bool_), STALE) >= 0:
+    if touching_rows(B, contacts, q, v, space.rest, 0, space.bodies, rows[0], rows[1], space.closed, STALE) >= 0:
         return 0
     for s in range(steps):
         effort = efforts[min(s, efforts.shape[0] - 1)]
         knows = contact_step(robot, contacts, (laws[0], laws[1], laws[2]), begin, known[0], effort, h, rows, end, out1,
-                             work)
+                             space)
         if knows < 0 or not finite(begin[0], begin[1]):
             return s
         assign(q, begin[0])
         assign(v, begin[1])
         assign(p, begin[2])
         assign(frame, begin[3])
+        assign(place, space.positions[1])
         assign_rows(out, out1)
         known[0] = knows > 0
     return steps

@@ -20,9 +20,9 @@ from ..joint_data import dry_friction, effort_at, finite
 from ..linear_equations import inverse_of_symmetric
 from ..rk4_steps import SIGN, mode_accelerations, rk4_end, rk4_place, tree_size
 from .cones import BOX, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, SECOND
-from .contact_steps import GAP, STALE, STILL, STOP_V, TOUCH, onto, rows_size, touching_rows
+from .contact_steps import GAP, STALE, STILL, STOP_V, TOUCH, onto, press_space, rows_size, touching_rows
 from .impacts import REST, strike
-from .sparse_forces import solve_rows
+from .sparse_forces import row_space, solve_rows
 from .sparse_rows import alone, hold, rate, rate_of, soft_of, soften, supports
 
 CLOSED, LEAVING = 1e-10, 1e-10    # m: gap below which a contact counts as closed; m/s: separation that opens it
@@ -147,10 +147,10 @@ def held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, wo
             roles[ROLE, r], roles[LEVEL, r] = BOX, TURN * friction[i] * mode[i, LOAD]
             soft[r] = np.hypot(along, across) / (s * friction[i] * max(mode[i, LOAD], 1e-300))
             r += 1
-    rows = A, at, cols, count
+    rows, space = (A, at, cols, count), row_space(size, nv, width)
     for r in range(size):
         c[r] += rate_of(rows, r, a)
-    if not solve_rows(rows, C, symmetric, (M, inverse), c, soft, roles, 0.0, lam, change):
+    if not solve_rows(rows, C, symmetric, (M, inverse), c, soft, roles, 0.0, lam, change, space):
         return False
     if slow < size:
         k, r = 0, slow
@@ -166,7 +166,7 @@ def held_by_forces(B, contacts, friction, turns, q, v, joints, s, mode, pull, wo
                 r += 1
             if mode[i, SHUT] != 0.0:
                 k += 3 if taken[i, STICKS] != 0.0 else 1
-        if not solve_rows(rows, C, False, (M, inverse), c, soft, roles, 0.0, lam, change):
+        if not solve_rows(rows, C, False, (M, inverse), c, soft, roles, 0.0, lam, change, space):
             return False
     largest = 1.0
     for j in range(nv):
@@ -377,9 +377,10 @@ def settle(B, contacts, q, v, work, taken, rests):
 def settle_contacts(B, contacts, q, v, work, taken):
     """`settle` at contacts."""
     kinematics, R, margin, zero = work[1], work[5], work[6], work[7]
-    closed, dv, shift = taken[:, HOLDS] != 0.0, np.empty(v.shape[0]), np.empty(v.shape[0])
+    nv, closed, moves = v.shape[0], taken[:, HOLDS] != 0.0, np.empty((3, v.shape[0]))
     if touching_rows(B, contacts, q, v, zero, 0, kinematics, R, margin, closed, -np.inf) >= 0 or not onto(
-            B, contacts, q, v, zero, closed, zero[:0], kinematics, R, margin, dv, q.copy(), shift):
+            B, contacts, q, v, zero, closed, zero[:0], kinematics, R, margin, moves[0], q.copy(), moves[1:],
+            press_space(margin.shape[0], nv, R.shape[1] - 2)):
         return False
     stop_slip(B, contacts, q, v, work, closed, taken[:, STICKS].copy())
     return True

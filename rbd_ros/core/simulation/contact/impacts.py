@@ -14,7 +14,7 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ..constrained_motion import ConstrainedMotion
 from .cones import NORMAL, ROLE, Rows, Unsolved
-from .sparse_forces import solve_rows
+from .sparse_forces import row_space, solve_rows
 from .sparse_rows import all_coordinates, gather, rate_of, scatter
 
 REST = 1e-6       # m/s: slower impacts do not bounce, which ends infinite series of bounces
@@ -91,7 +91,8 @@ def strike(inertia, hit_rows, closed, friction, bounce, v, pushes):
     best, effect = np.zeros(size), np.zeros(nv)
     pushes[:] = 0.0
     r = gather(hit_rows, closed, friction, v, pushes, A, at, roles, rates, lam)
-    case = (A[:r], at[:r], hit_rows[1], hit_rows[2]), inertia, rates[:r], aim[:r], roles[:, :r].copy()
+    space = row_space(size, nv, A.shape[1])
+    case = (A[:r], at[:r], hit_rows[1], hit_rows[2]), inertia, rates[:r], aim[:r], roles, space
     bounces = solved = False
     for k in range(r):
         if roles[ROLE, k] == NORMAL and rates[k] < -REST and bounce[at[k]] > 0.0:
@@ -123,11 +124,11 @@ def rebound(case, share, lam, change):
     """Impulses lam (r,), from none, with this share of restitution, and their change of v (nv,); whether there are any,
     and kinetic energy is lost.
     """
-    rows, inertia, rates, aim, roles = case
+    rows, inertia, rates, aim, roles, space = case
     c = np.empty(rates.shape[0])
     for k in range(c.shape[0]):
         c[k], lam[k] = rates[k] + share * aim[k], 0.0
-    if not solve_rows(rows, rows[0], True, inertia, c, np.zeros(c.shape[0]), roles, 0.0, lam, change):
+    if not solve_rows(rows, rows[0], True, inertia, c, np.zeros(c.shape[0]), roles, 0.0, lam, change, space):
         return NONE
     work = gained = 0.0
     for k in range(c.shape[0]):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...compiled.assign import assign, assign_rows
 from ...compiled.kernel import kernel, routine, sweep
-from ..linear_equations import inverse_or_nan, substitute
+from ..linear_equations import eliminate, substitute
 from .cones import BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, drop
 from .sparse_rows import ahead_of, product, rate_of, settle, soften
 
@@ -71,11 +71,12 @@ def choose(rows, C, roles, y, lam, rho, cone, turned, e, holds, ways):
 
 @routine
 def softened_inverse(rows, C, H, e, holds):
-    """(H + Cᵀ e⁻¹ A)⁻¹ (nv, nv) of the rows that hold, H (nv·nv)."""
+    """(H + Cᵀ e⁻¹ A)⁻¹ (nv, nv) of the rows that hold, H (nv·nv); NaN where that is singular."""
     A, at, cols, count = rows
     nv = int(np.sqrt(H.shape[0]) + 0.5)
-    K = np.empty((nv, nv))
+    K, inverse = np.empty((nv, nv)), np.zeros((nv, nv))
     for i in range(nv):
+        inverse[i, i] = 1.0
         for j in range(i + 1):
             K[i, j] = K[j, i] = H[nv * i + j]
     for r in range(at.shape[0]):
@@ -86,7 +87,8 @@ def softened_inverse(rows, C, H, e, holds):
                 if x != 0.0:
                     for b in range(count[k]):
                         K[cols[k, a], cols[k, b]] += x * A[r, b]
-    return inverse_or_nan(K)
+    eliminate(K, inverse)
+    return inverse
 
 
 @kernel

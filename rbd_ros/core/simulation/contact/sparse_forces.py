@@ -1,29 +1,53 @@
 """Forces along sparse rows: those of the step before, or by Newton's methods on the inertia, or by the dense search."""
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ...compiled.assign import assign
-from ...compiled.kernel import routine
+from ...compiled.kernel import allocating, routine, sweep
 from .cones import BOX, EXACT, FIRST, LEVEL, NORMAL, OF, PARTNER, ROLE, drop, solve_cones
 from .sliding import slide, slide_from_near
 from .sparse_rows import SOFT, ahead_of, hold, product, rate_of, responses, settle, soften, steps_of_rows
 
 TURNS = 12     # largest number of repetitions, and of choices of the contacts that hold
 STILL_RIGHT = 1e-10    # residual, as of `solve_cones`, of forces that stay those of the step before
+W, AHEAD, RHO, GUESS, E, NUMBERS = range(6)    # of `RowSpace.numbers`
+
+
+class RowSpace(NamedTuple):
+    """Workspace of `solve_rows`: responses (r, width), numbers (NUMBERS, r), a factor (nv·nv), a velocity (nv,), and
+    which rows hold (r,).
+    """
+
+    responses: Any
+    numbers: Any
+    factor: Any
+    velocity: Any
+    holds: Any
 
 
 @routine
-def stick(rows, M, Y, c, soft, roles, rho, scale, lam, change):
+def row_space(size, nv, width):
+    """Workspace for at most `size` rows."""
+    return RowSpace(np.empty((size, width)), np.empty((NUMBERS, size)), np.empty(nv * nv), np.empty(nv),
+                    np.empty(size, np.bool_))
+
+
+@sweep
+def stick(rows, M, Y, c, soft, roles, rho, scale, lam, change, space):
     """λ (r,), in: a guess, zeros for none, of a cone problem in whose solution nothing slides; change = Yᵀ λ. False,
     with λ as before, if none is found. M (nv·nv): inertia, of which Y has the responses.
     """
     _, at, cols, count = rows
-    n, nv = c.shape[0], change.shape[0]
-    guess, w, y, e, x = lam.copy(), np.empty(n), np.empty(n), np.empty(n), np.empty(nv)
-    holds, K = np.zeros(n, np.bool_), np.empty(nv * nv)
+    n = c.shape[0]
+    w, y, guess, e = space.numbers[W][:n], space.numbers[AHEAD][:n], space.numbers[GUESS][:n], space.numbers[E][:n]
+    x, holds, K = space.velocity, space.holds, space.factor
+    assign(guess, lam)
     known, least = False, np.inf
     for r in range(n):
+        holds[r] = False
         least = min(least, rho[r])
     for r in range(n):
         e[r] = soft[r] + SOFT / least    # alike for all, by which the norm is that of λ
@@ -67,22 +91,32 @@ def stick(rows, M, Y, c, soft, roles, rho, scale, lam, change):
     return False
 
 
-@routine
-def solve_rows(rows, C, symmetric, inertia, c, soft, roles, nearly, lam, change):
+@sweep
+def solve_rows(rows, C, symmetric, inertia, c, soft, roles, nearly, lam, change, space):
     """lam (r,), in: a guess, zeros for none: forces along rows C, as sparse as `rows`, of which the velocities (or
     accelerations) of `rows` are A W Cᵀ λ + soft λ + c; change (nv,): W Cᵀ λ. False if none are found.
 
-    symmetric: whether C is A; inertia: M (nv·nv), or (0,) where it has no inverse, and W; nearly: see `solve_cones`.
+    symmetric: whether C is A; inertia: M (nv·nv), or (0,) where it has no inverse, and its inverse W; roles (4, r or
+    more); nearly: see `solve_cones`; space: `row_space`.
     """
-    M, W = inertia
-    A, at, cols, count = rows
+    M, inverse = inertia
+    _, at, cols, count = rows
     r = at.shape[0]
-    Y, w, y, rho, guess = np.empty(A.shape), np.empty(r), np.empty(r), np.empty(r), np.empty(r)
-    responses((C, at, cols, count), W, Y)
+    Y, w, y, rho = space.responses[:r], space.numbers[W][:r], space.numbers[AHEAD][:r], space.numbers[RHO][:r]
+    responses((C, at, cols, count), inverse, Y)
     scale = steps_of_rows(rows, Y, c, soft, roles, rho)
     if ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y) <= STILL_RIGHT or (
-            symmetric and M.shape[0] > 0 and stick(rows, M, Y, c, soft, roles, rho, scale, lam, change)):
+            symmetric and M.shape[0] > 0 and stick(rows, M, Y, c, soft, roles, rho, scale, lam, change, space)):
         return True
+    return search_rows(rows, C, symmetric, M, Y, c, soft, roles, rho, scale, nearly, lam, change)
+
+
+@allocating
+def search_rows(rows, C, symmetric, M, Y, c, soft, roles, rho, scale, nearly, lam, change):
+    """`solve_rows` where forces are new and something slides. Y: responses of C; rho, scale: of `steps_of_rows`."""
+    _, at, cols, count = rows
+    r = at.shape[0]
+    guess = np.empty(r)
     if M.shape[0] > 0:
         assign(guess, lam)
         for kept in (0.0, 1.0):

@@ -183,7 +183,7 @@ def hold(rows, K, e, holds, w, lam, x):
             lam[r] -= (w[r] + rate_of(rows, r, x)) / e[r]
 
 
-@routine
+@sweep
 def ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y):
     """change = Yᵀ λ, w = A change + soft λ + c and y = λ − ρ w; returns the residual of the cone problem."""
     _, at, cols, count = rows
@@ -191,7 +191,7 @@ def ahead_of(rows, Y, c, soft, roles, rho, scale, lam, change, w, y):
     for r in range(c.shape[0]):
         w[r] = c[r] + soft[r] * lam[r] + rate_of(rows, r, change)
         y[r] = lam[r] - rho[r] * w[r]
-    return residual_of(roles, lam, y, scale, np.empty(c.shape[0]))
+    return residual_of(roles, lam, y, scale)
 
 
 @sweep

@@ -26,14 +26,16 @@ from ...model.inertia import Array
 from .. import variational
 from ..bounds import Bounds
 from ..constrained_motion import ConstrainedMotion
+from ..discrete_mechanics import CARRIED
 from ..first_event import FINEST, first_event
 from .cones import Unsolved
 from .contact_steps import (
-    ACCEPTED, ADDED, BISECT, CLOSE, FAST, GAP, IMPACTS, IMPULSE, LATER, LEAST, NEARLY, NO_GAIN, OUT, SHARES, SLIDING,
-    STALE, STEEPEST, STILL, TOUCH, TRIALS, contact_steps, press_entry,
+    ACCEPTED, ADDED, BISECT, CLOSE, FAST, GAP, IMPACTS, IMPULSE, LATER, NEARLY, NO_GAIN, OUT, SLIDING, STALE, STILL,
+    TOUCH, TRIALS, contact_steps, press_entry,
 )
 from .events import EffortLaw, Mask
 from .impacts import impact, inverse_inertia
+from .share import ASIDE, CHOICE, HELD, SHARE, STEEPER, next_share_entry, open_choice_entry
 from .touching import Gaps, Touching
 
 Flight = Callable[[Array, Array, float, float], tuple[Array, Array]]
@@ -75,16 +77,18 @@ class Stepping:
         nothing = np.zeros((self.touching.size, 3))
         self.force, self.impulse, self.slip = nothing, nothing, nothing[:, 0]
         self._last = np.zeros((self.touching.size, OUT))    # see `contact_steps`
-        self._aside, self._steeper = 0.0, 1.0    # see `pressed`
+        self._choice = np.zeros(CHOICE)    # see `share`
+        self._choice[STEEPER] = 1.0
+        self._p, self._place = np.zeros(CARRIED * self.model.nv), np.full(self.model.nq, np.nan)    # as `_last`
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw, wrenches: Any,
                 fly: Flight | None) -> tuple[Array, Array]:
         """The state h (s) after t. effort: (q, v, t) to efforts (nv,) without friction and damping; fly: (q, v, t, s)
         to the state after a flight of s (s), while nothing is closed.
         """
-        touching, flying, times = self.touching, self._flying, (self._aside, self._steeper)
+        touching, flying, choice = self.touching, self._flying, self._choice
         self.forget()
-        self._aside, self._steeper = times
+        self._choice = choice
         force, impulse = np.zeros((2, touching.size, 3))
         remaining = h
         momentum = flying.momentum
@@ -94,14 +98,14 @@ class Stepping:
             rates = start.J @ v
 
             def part(s: float, q: Array = q, v: Array = v, near: Mask = near, begin: Any = momentum,
-                     t: float = t + h - remaining, rates: Array = rates, aside: float | None = None) -> Ended:
+                     t: float = t + h - remaining, rates: Array = rates) -> Ended:
                 if fly is not None and not near.any():
                     flying.momentum = begin
                     q1, v1 = fly(q, v, t, s)
                     gaps = touching.at(q1, v1)
                     return Ended(q1, v1, np.zeros((touching.size, 3)), gaps.J[:, 0] @ v1 - rates[:, 0], gaps,
                                  flying.momentum, gaps.slip(v1))
-                return self._pressed(q, v, s, effort(q, v, t + 0.5 * s), wrenches, near, rates, aside)
+                return self._pressed(q, v, s, effort(q, v, t + 0.5 * s), wrenches, near, rates)
 
             end = part(remaining)
             slow = np.abs(end.change) * (2.0 * h / remaining) + STILL    # rates that do not bounce
@@ -119,18 +123,15 @@ class Stepping:
                 near = near | late
                 continue
 
-            held: list[float] = []    # `_aside` of the first trial, for all: gaps are continuous in the length
-
-            def attempt(s: float, can: Mask = can, part: Callable[..., Ended] = part, whole: float = remaining,
-                        held: list[float] = held) -> tuple[Ended, Array]:
-                end = part(s, aside=held[0] if held else None)
-                if s < whole and not held:
-                    held.append(self._aside)
+            def attempt(s: float, can: Mask = can, part: Callable[..., Ended] = part,
+                        whole: float = remaining) -> tuple[Ended, Array]:
+                end = part(s)
+                choice[HELD] = float(s < whole)    # for all trials: gaps are continuous in the length
                 return end, np.where(can, -end.gaps.gap - TOUCH, -1.0) / GAP
 
             before = float(np.where(can, -start.gap - TOUCH, -1.0).max()) / GAP
             s, end, _ = first_event(attempt, remaining, TRIALS, BISECT, 1.0, before)
-            self._aside, self._steeper = 0.0, 1.0
+            choice[ASIDE], choice[STEEPER], choice[HELD] = 0.0, 1.0, 0.0
             q, v, momentum = end.q, end.v, end.momentum
             force += end.p
             remaining -= s
@@ -163,13 +164,14 @@ class Stepping:
         """
         flying, touching = self._flying, self.touching
         begun, p, frame = flying.begin()
-        known, out = np.array([begun]), self._last.copy()
+        p = p if begun else self._p.copy()
+        known, place, out = np.array([begun]), self._place.copy(), self._last.copy()
         done = int(contact_steps.call(
-            self.model._block, flying.block, *touching.packed, self._laws, q, v, p, frame, known, efforts,
-            wrench, flying.damping, flying.gravity, self._joints, self._free.joints, h, steps, out))
+            self.model._block, flying.block, *touching.packed, self._laws, q, v, p, frame, known, place,
+            efforts, wrench, flying.damping, flying.gravity, self._joints, self._free.joints, h, steps, out))
         if done:
             flying.momentum = (p, frame) if known[0] else None
-            self._last = out
+            self._p, self._place, self._last = p, place, out
             self.force, self.impulse, self.slip = out[:, :3] / h, out[:, IMPULSE:LATER], out[:, SLIDING]
         return done
 
@@ -187,43 +189,26 @@ class Stepping:
         full[at] = p
         return v, full
 
-    def _pressed(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any, near: Mask, rates: Array,
-                 aside: float | None) -> Ended:
+    def _pressed(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any, near: Mask, rates: Array) -> Ended:
         """The state after s (s) under the effort tau (nv,), damping, dry friction, and impulses of near contacts, with
         these rates (n, 3); as `contact_steps.pressed`.
         """
-        share = min(max(0.5 + s * (self._aside if aside is None else aside), LEAST), 1.0 - LEAST)
-        last = gained = 0.0
-        for turn in range(SHARES):
+        choice = self._choice
+        open_choice_entry(choice, s)
+        while True:
             try:
-                end, gain, slope, aim, most = self._pressed_at(q, v, s, tau, wrenches, near, rates, share)
+                end, energy = self._pressed_at(q, v, s, tau, wrenches, near, rates, choice[SHARE])
             except Unsolved:
-                if share == 0.5:
+                if choice[SHARE] == 0.5:
                     raise
+                choice[SHARE], choice[ASIDE] = 0.5, 0.0
                 return self._pressed_at(q, v, s, tau, wrenches, near, rates, 0.5)[0]
-            estimate, slope = slope, slope * self._steeper
-            if turn > 0:
-                slope = (gain - gained) / (share - last)
-                ratio = slope / estimate if estimate else 0.0
-                self._steeper = ratio if 1.0 / STEEPEST < ratio < STEEPEST else 1.0
-            in_middle = gain + slope * (0.5 - share)
-            better = 0.5    # where a quarter of that gain is lost
-            if in_middle > most and slope != 0.0:
-                better = min(max(share - (gain + aim + 0.25 * in_middle) / slope, LEAST), 1.0 - LEAST)
-            good = -abs(in_middle) - most <= gain <= most
-            trial = 0.5 if turn == 0 and share != 0.5 else better
-            if good or aside is not None or trial == share:
-                break
-            last, gained, share = share, gain, trial
-        if aside is None:
-            self._aside = (better - 0.5) / s if good else 0.0
-        return end
+            if not next_share_entry(choice, s, energy):
+                return end
 
     def _pressed_at(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any, near: Mask, rates: Array,
-                    share: float) -> tuple[Ended, float, float, float, float]:
-        """`_pressed`, with the impulses after a share of s; the energy gained, its slope over the share, the loss to
-        aim at, and the largest gain.
-        """
+                    share: float) -> tuple[Ended, Array]:
+        """`_pressed`, with the impulses after a share of s; energy (ENERGY,) as of `next_share`."""
         touching, model = self.touching, self.model
         q0, free = self._flown(q, v, share * s, tau, wrenches)
         middle, n = touching.at(q0, v), touching.size    # with the bias of what holds
@@ -268,7 +253,8 @@ class Stepping:
         slip = np.where(near, np.hypot(*(expected + middle.J @ change)[:, 1:].T), gaps.slip(v1))
         end = Ended(q1, v1, p, (now - rates)[:, 0] / share, gaps, None, slip)
         aim = NO_GAIN * kinetic
-        return end, gain if turning > STILL else 0.0, slope, aim, aim + CLOSE / s * float(p[:, 0].sum())
+        energy = gain if turning > STILL else 0.0, slope, aim, aim + CLOSE / s * float(p[:, 0].sum())
+        return end, np.array(energy)
 
     def _flown(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any) -> tuple[Array, Array]:
         """The state after s (s) without contacts, dry friction and limits."""
