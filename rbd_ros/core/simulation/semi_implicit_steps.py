@@ -83,6 +83,7 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
     M, inverse = np.zeros(n * n), np.zeros(n * n)
     boxes, K = np.zeros((BOX_ROWS, n)), np.empty((n, n) if springs.shape[0] > 0 else (0, 0))
     rough, limited, bounded = is_rough(joints), is_limited(joints), False
+    free_joints = W[:0].view(np.bool_), v    # no acceleration is prescribed
     for s in range(first, last):
         command(B, q, v, efforts, law, s, tau)
         if rough or bounded:    # else all boxes are still 0
@@ -94,7 +95,7 @@ def semi_implicit(B, q, v, efforts, law, loads, joints, h, first, last):
                 tau[i] -= resistance[i, k] * v[k]
         if springs.shape[0] > 0:
             add_spring_efforts(springs, q, tau)
-        if accelerations(B, q, v, tau, (W[:0].view(np.bool_), v), wrench, code, W, H, a, a) != 0:
+        if accelerations(B, q, v, tau, free_joints, wrench, code, W, H, a, a) != 0:
             return s
         if springs.shape[0] > 0:
             mass_matrix_recursion(B, q, 0, mass_work, M, 0)

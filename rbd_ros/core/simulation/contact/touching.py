@@ -23,7 +23,7 @@ from ...model.surfaces.shapes import ELLIPSOID, PLANE, SPHERE
 from ...model.surfaces.surface import Plane, Surface
 from ...model.surfaces.unilateral import UnilateralContact
 from ..bounds import Bounds
-from .contact_steps import FACE, STOP, STOP_LIMIT, touching_rows_entry
+from .contact_steps import CLOSE, FACE, STOP, STOP_LIMIT, touching_rows_entry
 
 Mask = NDArray[np.bool_]
 DEEPEST = 1e-3    # m: largest initial overlap, which is removed; more is an error
@@ -117,7 +117,7 @@ class Touching:
     def start(self, q: Array, v: Array) -> Array:
         """Positions without overlap: small overlaps are removed, a large one raises an error naming the contact."""
         gaps = self.at(q, v)
-        deep = (gaps.gap < 0.0) & (gaps.margin > 0.0)
+        deep = (gaps.gap < -CLOSE) & (gaps.margin > 0.0)
         for i, name in enumerate(self.names):
             if deep[i] and gaps.gap[i] < -DEEPEST and np.isinf(gaps.margin[i]):
                 raise RbdError(f"contact '{name}' of model '{self.model.name}': the {self.contacts[i].first} and the "
