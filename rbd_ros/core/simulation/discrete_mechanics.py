@@ -166,8 +166,8 @@ def foresee(seen, xi, base, ahead):
 
     The guess is `ξ_{n−3⁄2} + 2 (v_n − v_{n−1})`, of third order in h, plus its error in the step before, plus the
     change of this error, and so on, as long as these become smaller, from the guess less v_n on: up to seventh order.
-    seen (GUESSED·n,): of `remember`; NaN: unknown. Without its first rows, errors are those of v_n. base, ahead (n,):
-    for `remember`.
+    seen (GUESSED·n,): of `remember`; NaN: unknown; with only the first two unknown, the third is ξ − v_n of the step
+    before. base, ahead (n,): for `remember`.
     """
     n = xi.shape[0]
     known = seen[n] == seen[n]

@@ -358,8 +358,8 @@ def flight(robot, F, state, joints, start, effort, s, space):
 
 @kernel
 def flight_of_pressed(robot, state, start, effort, s, space):
-    """`flight` of bodies in contact. p[3 nv:4 nv], of the last flight and of this: how the mean velocity differs from
-    the first, by s, for `foresee`.
+    """`flight` of bodies in contact. p[3 nv:4 nv]: (ξ − v)/s, ξ the mean velocity and v the first; in: of the last
+    flight, from which `foresee` guesses; out: of this one.
     """
     p, nv = state[2], state[1].shape[0]
     p[nv:3 * nv] = np.nan
@@ -375,7 +375,7 @@ def flight_of_pressed(robot, state, start, effort, s, space):
 
 @kernel
 def start_of(B, q, v, p, place, work):
-    """How a flight from q, v may start after one that ended at this place, with p where it is NEARBY."""
+    """NEARBY, with the momentum in p, if the last flight ended near q, at `place`; else FRESH."""
     for k in range(q.shape[0]):
         if not abs(q[k] - place[k]) <= NEAR_PLACE:
             return FRESH
@@ -404,7 +404,7 @@ def pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, e
     assign(v0, begin[1])
     assign(p, begin[2])
     start = start_of(B, q0, v0, p, place, space.flight[7])
-    place[:1] = np.nan
+    place[:1] = np.nan    # until the second flight has ended
     if not flight_of_pressed(robot, (q0, v0, p, frame[:0]), start, effort, share * s, space.flight):
         return False
     if touching_rows(B, contacts, q0, begin[1], rest, 2, W, R0, margin0, near, -np.inf) >= 0:
@@ -702,7 +702,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
         take(begin, end, (R, margin), (R1, margin1))
         known = flies
     out[0, LATER], out[0, LATER + 1] = choice[ASIDE], choice[STEEPER] - 1.0
-    bounced = False    # or let go: at the end, rows have to be known
+    bounced = False    # or let go: R has no rows of such contacts
     for i in range(n):
         for k in range(3):
             out[i, k], out[i, IMPULSE + k] = force[i, k] + pushes[i, k], impulse[i, k]

@@ -113,7 +113,9 @@ def solve_rows(rows, C, symmetric, inertia, c, soft, roles, nearly, lam, change,
 
 @allocating
 def search_rows(rows, C, symmetric, M, Y, c, soft, roles, rho, scale, nearly, lam, change):
-    """`solve_rows` where forces are new and something slides. Y: responses of C; rho, scale: of `steps_of_rows`."""
+    """`solve_rows` where forces have changed and a contact slides or `stick` fails. Y: responses of C; rho, scale: of
+    `steps_of_rows`.
+    """
     _, at, cols, count = rows
     r = at.shape[0]
     guess = np.empty(r)

@@ -89,6 +89,7 @@ class Stepping:
         touching, flying, choice = self.touching, self._flying, self._choice
         self.forget()
         self._choice = choice
+        choice[HELD] = 0.0    # a search without a solution leaves it
         force, impulse = np.zeros((2, touching.size, 3))
         remaining = h
         momentum = flying.momentum
