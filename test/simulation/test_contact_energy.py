@@ -161,8 +161,8 @@ def smooth(kind, rng):
 @pytest.mark.parametrize("kind", ["flight", "sliding", "rolling", "pivoting"])
 def test_energy_of_smooth_motions_drifts_with_the_order_of_the_step(kind, integrator, seed):
     """Order 2 by time stepping, 4 by RK4; contacts add nothing."""
-    drift = []
-    for step in (2e-3, 1e-3, 5e-4):
+    drift, steps = [], (2e-3, 1e-3, 5e-4)
+    for step in steps:
         model, contacts, q, v, time = smooth(kind, np.random.default_rng(seed))
         simulator = rbd.Simulator(model, contacts=list(contacts), q=q, v=v, integrator=integrator, step=step)
         start, present, change = simulator.energy, 0.0, []
@@ -175,8 +175,9 @@ def test_energy_of_smooth_motions_drifts_with_the_order_of_the_step(kind, integr
             assert max(change) <= 1e-9 * present
     order = 4 if integrator == "rk4" else 2
     assert drift[0] < (1e-7 if order == 4 else 1e-4)
-    for coarse, fine in pairwise(drift):
-        assert fine < 1e-9 or coarse / fine > 2.0 ** (order - 0.3)
+    for step, coarse, fine in zip(steps[1:], drift, drift[1:], strict=False):
+        small = 0.02 * step ** 2 if order == 2 else 0.0    # where orders cancel: up to 0.8 elsewhere
+        assert fine < max(1e-9, small) or coarse / fine > 2.0 ** (order - 0.3)
 
 
 @pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 10)]])

@@ -31,7 +31,7 @@ from ..linear_equations import inverse_of_symmetric
 from ..semi_implicit_steps import moved
 from .cones import BOX, LEVEL, OF, ROLE
 from .impacts import strike
-from .share import AIM, ASIDE, CHOICE, ENERGY, GAIN, HELD, MOST, SHARE, SLOPE, STEEPER, next_share, open_choice
+from .share import AIM, ASIDE, CHOICE, ENERGY, GAIN, GAINS, HELD, MOST, SHARE, SLOPE, STEEPER, next_share, open_choice
 from .sparse_forces import row_space, solve_rows
 from .sparse_rows import all_coordinates, alone, gather, hold, rate, scatter, soft_of, soften, supports
 
@@ -42,9 +42,11 @@ STALE = 1e-8      # m: deeper contacts cannot close
 EDGE = 1e-6       # m: tolerance at the edge of a face, for stacked boxes of equal size
 CLOSE = 1e-13     # m: gaps that count as zero after projection,
 ACCEPTED = 1e-9   # or these, where it gains no more
+ROUNDING = 1e-15  # m: error of gaps of which a gain of energy may come
 PROJECTIONS = 20  # largest number of Newton steps of it
 IMPACTS = 10      # largest number in a step; a contact that closes later is held closed for the rest of the step
 ADDED = 10        # largest number of additions of contacts then
+HALVES = 5        # largest number of parts of a step that are halved, where these gain energy
 TRIALS, BISECT = 60, 20    # of the search for an impact, and those before bisection
 GAP = 1e-14       # m: tolerance of it
 NEARLY = 1e-3     # accepted residual, relative to the largest impulse, if Newton's method cycles
@@ -307,7 +309,7 @@ def part_of_step(robot, contacts, laws, begin, begin_rows, known, effort, s, nea
     R before; end_rows: R, as far as STALE, and margin after. In space: the state (q, v) after a share of s without
     impulses, of a flight its end; the speed of sliding that friction of near contacts takes, −1 of others.
     """
-    touches = False
+    touches, space.choice[GAINS] = False, 0.0
     for i in range(near.shape[0]):
         touches |= near[i]
         space.slip[i] = -1.0
@@ -455,7 +457,7 @@ def pressed_at(robot, contacts, laws, begin, begin_rows, effort, s, near, end, e
         work_of_gaps(robot, q1, v1, effort, kinetic, space)
         energy[AIM] = energy[MOST] = NO_GAIN * kinetic
         for i in range(n):
-            energy[MOST] += CLOSE / s * abs(pushes[i, 0])
+            energy[MOST] += ROUNDING / s * abs(pushes[i, 0])
     return True
 
 
@@ -635,7 +637,8 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
     near, can, slow, effort, search = space.near, space.can, space.slow, space.effort, space.search
     force, impulse, pushes, choice = space.force, space.impulse, space.pushes, space.choice
     cols, count = contacts[3:]
-    n, last, x = margin.shape[0], R.shape[1] - 1, 0.0    # x: part of the step that is done
+    n, last = margin.shape[0], R.shape[1] - 1
+    x, part = 0.0, 1.0    # of the step: what is done, and the next part
     hits = closes = flies = ended = False
     choice[ASIDE], choice[STEEPER] = out[0, LATER], 1.0 + out[0, LATER + 1]
     for i in range(n):
@@ -643,11 +646,14 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
             pushes[i, k], force[i, k], impulse[i, k] = out[i, k], 0.0, 0.0
     closed_at(R, margin, near)
     for turn in range(IMPACTS + ADDED):
-        effort_at(efforts, 0.5 * (x + 1.0), effort)
-        if not part_of_step(robot, contacts, laws, begin, R, known, effort, (1.0 - x) * h, near, end, (R1, margin1),
-                            pushes, space):
+        effort_at(efforts, x + 0.5 * part, effort)
+        if not part_of_step(robot, contacts, laws, begin, R, known, effort, part * h, near, end, (R1, margin1), pushes,
+                            space):
             return -1
-        flies, hits, closes, flown = True, False, False, choice[SHARE] * (1.0 - x)
+        if choice[GAINS] != 0.0 and turn < HALVES:
+            part *= 0.5
+            continue
+        flies, hits, closes, flown = True, False, False, choice[SHARE] * part
         for i in range(n):
             flies &= not near[i]
             if near[i] and turn < IMPACTS:    # closed, and approaching
@@ -655,31 +661,33 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
                 hits |= now < -2.0 / flown * abs(rate(space.R, 3 * i, cols, count, space.v) - now) - STILL
             can[i] = not near[i] and R[3 * i, last] > -STALE and min(margin[i], margin1[i]) > 0.0
             closes |= can[i] and R1[3 * i, last] < -TOUCH
-        if not (hits or closes):
+        halved = part < 1.0 - x
+        if not (hits or closes or halved):
             break
         if turn >= IMPACTS:
             for i in range(n):
                 near[i] |= can[i] and R1[3 * i, last] < -TOUCH
             continue
-        if not too_slow_to_bounce(B, contacts, begin, 1.0 - x, slow, space):
+        if (hits or closes) and not too_slow_to_bounce(B, contacts, begin, part, slow, space):
             return -1
-        if not hits:
-            part = 1.0 - x
+        if closes and not hits:
             open_search(search, part, deepest(R1, margin1, can))
             search[BEFORE] = min(deepest(R, margin, can), -1.0)
-            while part > 0.0:
-                part = next_trial(search, TRIALS, BISECT, 1.0)
-                length = part if part > 0.0 else search[END]
-                effort_at(efforts, x + 0.5 * length, effort)
-                if not part_of_step(robot, contacts, laws, begin, R, known, effort, length * h, near, end,
-                                    (R1, margin1), pushes, space):
+            trial = part
+            while trial > 0.0:
+                trial = next_trial(search, TRIALS, BISECT, 1.0)
+                part = trial if trial > 0.0 else search[END]
+                effort_at(efforts, x + 0.5 * part, effort)
+                if not part_of_step(robot, contacts, laws, begin, R, known, effort, part * h, near, end, (R1, margin1),
+                                    pushes, space):
                     return -1
-                if part > 0.0:
+                if trial > 0.0:
                     judge(search, deepest(R1, margin1, can))
                     choice[HELD] = 1.0    # for all trials: gaps are continuous in the length
             choice[ASIDE], choice[STEEPER], choice[HELD] = 0.0, 1.0, 0.0
-            ended = 1.0 - x - search[END] <= FINEST
-            x += search[END]
+            ended = 1.0 - x - part <= FINEST
+        if not hits:
+            x += part
             take(begin, end, (R, margin), (R1, margin1))
             known = flies
             for i in range(n):
@@ -687,7 +695,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
                     force[i, k] += pushes[i, k]
             closed_at(R, margin, near)
             for i in range(n):
-                hits |= near[i] and rate(R, 3 * i, cols, count, begin[1]) < 0.0
+                hits |= closes and near[i] and rate(R, 3 * i, cols, count, begin[1]) < 0.0
         if hits:
             known = False
             if not struck(B, contacts, laws, begin, R, near, slow, impulse, space):
@@ -695,7 +703,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
             space.slip[:] = -1.0
         for i in range(n):
             near[i] &= rate(R, 3 * i, cols, count, begin[1]) <= STILL
-        pushes[:] = 0.0
+        pushes[:], part = 0.0, 1.0 - x
         if ended:
             break
     if not ended:

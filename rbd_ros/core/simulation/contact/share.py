@@ -1,7 +1,7 @@
 """When in a step impulses of contacts act: after a share α of it, such that they add no energy (`stepping`).
 
 To lowest order the energy gained is `(α − ½) h λ·J̇v`, so its slope over α is known but for a ratio, which follows from
-two trials. The first trial has the α of the step before; in most steps it suffices.
+two trials. The first trial has the α of the step before; in most steps it suffices. Where none does, the step is halved.
 """
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from ...compiled.kernel import kernel
 
 TRIALS, LEAST = 4, 0.25    # largest number of shares that are tried, and the smallest of them
 STEEPEST = 10.0    # largest ratio of the slope to its estimate
+DISTINCT = 100.0   # gains, and differences of them, beyond doubt, in units of the largest gain accepted
 # Of a choice (CHOICE,): the share α; (α − ½)/s of a step of s (s), and the ratio, both also from the step before;
-# whether (α − ½)/s is fixed, as in the search for an impact; trials so far, and the share and the gain of the last.
-SHARE, ASIDE, STEEPER, HELD, TRIED, LAST, GAINED, CHOICE = range(8)
+# whether (α − ½)/s is fixed, as in the search for an impact; trials so far, and the share and the gain of the last;
+# whether energy is gained by the share that was chosen.
+SHARE, ASIDE, STEEPER, HELD, TRIED, LAST, GAINED, GAINS, CHOICE = range(9)
 GAIN, SLOPE, AIM, MOST, ENERGY = range(5)    # of a trial: see `next_share`
 
 
@@ -28,7 +30,7 @@ def next_share(choice, s, energy):
     slope over the share; the smallest loss to aim at; the largest gain accepted.
     """
     gain, slope, most = energy[GAIN], choice[STEEPER] * energy[SLOPE], energy[MOST]
-    if choice[TRIED] > 0.0:
+    if choice[TRIED] > 0.0 and abs(gain - choice[GAINED]) > DISTINCT * most:
         slope = (gain - choice[GAINED]) / (choice[SHARE] - choice[LAST])
         ratio = slope / energy[SLOPE] if energy[SLOPE] != 0.0 else 0.0
         choice[STEEPER] = ratio if 1.0 / STEEPEST < ratio < STEEPEST else 1.0
@@ -44,6 +46,7 @@ def next_share(choice, s, energy):
         return True
     if choice[HELD] == 0.0:
         choice[ASIDE] = (better - 0.5) / s if good else 0.0
+        choice[GAINS] = 1.0 if gain > DISTINCT * most else 0.0
     return False
 
 

@@ -30,12 +30,12 @@ from ..discrete_mechanics import CARRIED
 from ..first_event import FINEST, first_event
 from .cones import Unsolved
 from .contact_steps import (
-    ACCEPTED, ADDED, BISECT, CLOSE, FAST, GAP, IMPACTS, IMPULSE, LATER, NEARLY, NO_GAIN, OUT, SLIDING, STALE, STILL,
-    TOUCH, TRIALS, contact_steps, press_entry,
+    ACCEPTED, ADDED, BISECT, FAST, GAP, HALVES, IMPACTS, IMPULSE, LATER, NEARLY, NO_GAIN, OUT, ROUNDING, SLIDING, STALE,
+    STILL, TOUCH, TRIALS, contact_steps, press_entry,
 )
 from .events import EffortLaw, Mask
 from .impacts import impact, inverse_inertia
-from .share import ASIDE, CHOICE, HELD, SHARE, STEEPER, next_share_entry, open_choice_entry
+from .share import ASIDE, CHOICE, GAINS, HELD, SHARE, STEEPER, next_share_entry, open_choice_entry
 from .touching import Gaps, Touching
 
 Flight = Callable[[Array, Array, float, float], tuple[Array, Array]]
@@ -91,7 +91,7 @@ class Stepping:
         self._choice = choice
         choice[HELD] = 0.0    # a search without a solution leaves it
         force, impulse = np.zeros((2, touching.size, 3))
-        remaining = h
+        length = remaining = h
         momentum = flying.momentum
         start = touching.at(q, v)
         near = self._closed(start)
@@ -108,8 +108,12 @@ class Stepping:
                                  flying.momentum, gaps.slip(v1))
                 return self._pressed(q, v, s, effort(q, v, t + 0.5 * s), wrenches, near, rates)
 
-            end = part(remaining)
-            slow = np.abs(end.change) * (2.0 * h / remaining) + STILL    # rates that do not bounce
+            choice[GAINS] = 0.0
+            end = part(length)
+            if choice[GAINS] != 0.0 and turn < HALVES:
+                length *= 0.5
+                continue
+            slow = np.abs(end.change) * (2.0 * h / length) + STILL    # rates that do not bounce
             if turn < IMPACTS and (near & (rates[:, 0] < -slow)).any():    # closed, and approaching
                 v, p = self._impact(q, v, start, near, slow)
                 impulse += p
@@ -118,29 +122,32 @@ class Stepping:
                 continue
             can = ~near & (start.gap > -STALE) & (np.minimum(start.margin, end.gaps.margin) > 0.0)
             late = can & (end.gaps.gap < -TOUCH)
-            if not late.any():
+            closes, halved = late.any(), length < remaining
+            if not (closes or halved):
                 break
             if turn >= IMPACTS:
                 near = near | late
                 continue
 
             def attempt(s: float, can: Mask = can, part: Callable[..., Ended] = part,
-                        whole: float = remaining) -> tuple[Ended, Array]:
+                        whole: float = length) -> tuple[Ended, Array]:
                 end = part(s)
                 choice[HELD] = float(s < whole)    # for all trials: gaps are continuous in the length
                 return end, np.where(can, -end.gaps.gap - TOUCH, -1.0) / GAP
 
-            before = float(np.where(can, -start.gap - TOUCH, -1.0).max()) / GAP
-            s, end, _ = first_event(attempt, remaining, TRIALS, BISECT, 1.0, before)
-            choice[ASIDE], choice[STEEPER], choice[HELD] = 0.0, 1.0, 0.0
+            if closes:
+                before = float(np.where(can, -start.gap - TOUCH, -1.0).max()) / GAP
+                length, end, _ = first_event(attempt, length, TRIALS, BISECT, 1.0, before)
+                choice[ASIDE], choice[STEEPER], choice[HELD] = 0.0, 1.0, 0.0
             q, v, momentum = end.q, end.v, end.momentum
             force += end.p
-            remaining -= s
+            remaining -= length
             if remaining <= FINEST * h:
                 remaining = 0.0
+            length = remaining
             start = end.gaps
             closing = self._closed(start)
-            if (closing & (start.J[:, 0] @ v < 0.0)).any():
+            if closes and (closing & (start.J[:, 0] @ v < 0.0)).any():
                 v, p = self._impact(q, v, start, closing, slow)
                 impulse += p
                 momentum, start = None, touching.at(q, v)
@@ -254,7 +261,7 @@ class Stepping:
         slip = np.where(near, np.hypot(*(expected + middle.J @ change)[:, 1:].T), gaps.slip(v1))
         end = Ended(q1, v1, p, (now - rates)[:, 0] / share, gaps, None, slip)
         aim = NO_GAIN * kinetic
-        energy = gain if turning > STILL else 0.0, slope, aim, aim + CLOSE / s * float(p[:, 0].sum())
+        energy = gain if turning > STILL else 0.0, slope, aim, aim + ROUNDING / s * float(p[:, 0].sum())
         return end, np.array(energy)
 
     def _flown(self, q: Array, v: Array, s: float, tau: Array, wrenches: Any) -> tuple[Array, Array]:
