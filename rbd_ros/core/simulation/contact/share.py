@@ -1,7 +1,7 @@
 """When in a step impulses of contacts act: after a share α of it, such that they add no energy (`stepping`).
 
 To lowest order the energy gained is `(α − ½) h λ·J̇v`, so its slope over α is known but for a ratio, which follows from
-two trials. The first trial has the α of the step before; in most steps it suffices. Where none does, the step is halved.
+trials. The first trial has the α of the step before; mostly it suffices. Where none does, the step is halved.
 """
 from __future__ import annotations
 
