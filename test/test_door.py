@@ -96,6 +96,15 @@ def test_another_number_of_inputs_is_left():
     assert door(MODEL) is None and door(MODEL, *state()[:2]) is None and door(MODEL, *state(), state()[0]) is None
 
 
+@pytest.mark.parametrize("names", [
+    (), ("link_7",), ("nobody", "body"), ("link_7", "here"), ([], "body"), ("link_7", {}), (None, None),
+    ("link_7", "body", "body")])
+def test_names_that_lead_nowhere_are_left(names):
+    q, door = state()[0], DOORS["jacobian"]
+    assert door(MODEL, q, "link_7", "world").shape == (6, 7)
+    assert door(MODEL, q, *names) is None and door(MODEL) is None and door(MODEL, *names) is None
+
+
 def test_the_code_is_asked_even_if_the_shape_is_right():
     """States that the kernel refuses: results that are not finite, quaternions of another length."""
     q, v, a = state()
@@ -145,7 +154,7 @@ def test_an_entry_takes_arrays_of_its_signature_alone():
     out = np.empty((1, 15))
     totals_entry.compile()
     call = totals_entry.call
-    good = (B, q, v, W, np.empty((1, totals_entry.python.__globals__["RESULTS"])))
+    good = (B, q, v, 1, W, np.empty((1, totals_entry.python.__globals__["RESULTS"])))
     assert call(*good) is True
     for wrong in ((B, q, v, W), (*good, q), (B, list(q), v, W, out), (B, q, v, W, out[0]), (B, q[::2], v, W, good[4]),
                   (B, q, v.astype(">f8"), W, good[4]), (B, q, read_only(v), W, good[4]),

@@ -22,7 +22,7 @@ def run_inverse(M, q, v, a, W, tau):
 
 
 def run_energy(M, q, v, W, out):
-    plain(energy.totals)(M, q, 0, v, 0, W, out, 0)
+    plain(energy.totals)(M, q, 0, v, 0, 1, W, out, 0)
 
 
 def run_mass_matrix(M, q, W, H):

@@ -7,7 +7,8 @@
    Kernel   an entry point with its arguments as they are: checks their types, raises TypeError where one does not fit
    Way      a public function of one state for one model: checks the inputs, makes the results; None where an input
             does not fit, or the code refuses it
-   Door     a public function of one state: finds the way of the model that is its first argument, or several in a tuple
+   Door     a public function of one state: finds the way of the model that is its first argument, or several in a tuple,
+            or a dictionary by the name that follows the first input of ways, or of such dictionaries by the next
 
    Public APIs of CPython and NumPy alone. All calls hold the interpreter's lock, but those of kernels that release it. */
 #define PY_SSIZE_T_CLEAN
@@ -320,6 +321,17 @@ static PyObject *door_call(PyObject *object, PyObject *const *arguments, size_t 
         way = PyObject_CallOneArg(self->make, arguments[0]);
         if (!way) return NULL;
     }
+    Py_ssize_t names_used = 0;
+    for (; PyDict_Check(way); names_used++) {
+        Py_SETREF(way, 2 + names_used < count ? PyObject_GetItem(way, arguments[2 + names_used]) : NULL);
+        if (!way) {    /* too few names, unknown ones, or what cannot be a key */
+            if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_LookupError)
+                && !PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
+            PyErr_Clear();
+            Py_RETURN_NONE;
+        }
+    }
+    count -= names_used;
     if (PyTuple_CheckExact(way)) {
         for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(way) && (!result || result == Py_None); k++) {
             Py_XDECREF(result);

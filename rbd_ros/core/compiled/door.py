@@ -128,15 +128,16 @@ def _with_axes(shape: Shape, axes: int) -> Shape:
     return (int(np.prod(shape)),) if axes == 1 else (1, *shape)
 
 
-def door(name: str, of_model: Call | Callable[[Any], Way]) -> Way:
+def door(name: str, of_model: Call | Callable[[Any], Way | Mapping[str, Any]]) -> Way:
     """A callable (model, *inputs) → result of the public function `name` for one state, or None.
 
-    of_model: a `Call`, or a function that returns the callable for a model.
+    of_model: a `Call`, or a function that returns the callable for a model; where names follow the first input, a
+    dictionary of callables by name, or of such dictionaries.
     """
     number = NUMBERS.setdefault(name, len(NUMBERS))
     make = of_model.way if isinstance(of_model, Call) else of_model
 
-    def made(model: Any) -> Way:
+    def made(model: Any) -> Way | Mapping[str, Any]:
         ways = model._ways
         ways.extend([None] * (len(NUMBERS) - len(ways)))
         ways[number] = way = make(model)
@@ -146,7 +147,14 @@ def door(name: str, of_model: Call | Callable[[Any], Way]) -> Way:
         ways = getattr(model, "_ways", None)
         if not isinstance(ways, list):    # not a model
             return None
-        way = (ways[number] if number < len(ways) else None) or made(model)
+        way = ways[number] if number < len(ways) else None
+        if way is None:
+            way = made(model)
+        while isinstance(way, dict):
+            try:
+                way, inputs = way[inputs[1]], (inputs[0], *inputs[2:])
+            except (LookupError, TypeError):    # too few names, unknown ones, or what cannot be a key
+                return None
         for candidate in way if isinstance(way, tuple) else (way,):
             if (result := candidate(*inputs)) is not None:
                 return result

@@ -29,9 +29,9 @@ _KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = layout(
 
 
 @kernel
-def totals(B, q, k, v, j, W, out, offset):
-    """Into out[offset:] the sums over all moving bodies, in world axes."""
-    node_motion(B, q, k, v, v, j, 1, True, W)
+def totals(B, q, k, v, j, order, W, out, offset):
+    """Into out[offset:] the sums over all moving bodies, in world axes; order 0: at rest."""
+    node_motion(B, q, k, v, v, j, order, True, W)
     z = zero(B, v, j)
     kinetic = z
     mass = z
@@ -43,18 +43,20 @@ def totals(B, q, k, v, j, W, out, offset):
         w = SIZE * i
         R = matrix(W, w + _R)
         p = vector(W, w + _P)
-        omega = vector(W, w + _OMEGA)
-        velo = vector(W, w + _V)
         m = B[o + MASS]
         h = vector(B, o + MOMENT)
+        mass += m
+        first = add_rotated(add(first, scale(m, p)), R, h)
+        if order == 0:
+            continue
+        omega = vector(W, w + _OMEGA)
+        velo = vector(W, w + _V)
         N = add_cross(symmetric_times(six(B, o + INERTIA), omega), h, velo)
         F = add_cross(scale(m, velo), omega, h)
         kinetic += 0.5 * (dot(omega, N) + dot(velo, F))
         for c in range(dof(kind(B, o))):
             rate = v[j + first_velocity(B, o) + c]
             kinetic += 0.5 * B[o + ARMATURE + c] * rate * rate
-        mass += m
-        first = add_rotated(add(first, scale(m, p)), R, h)
         f = rotate(R, F)
         linear = add(linear, f)
         angular = add_cross(add_rotated(angular, R, N), p, f)
@@ -69,9 +71,9 @@ def totals(B, q, k, v, j, W, out, offset):
         out[offset + _LINEAR + r] = linear[r]
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
-def totals_entry(B, q, v, W, out):
-    """Totals out (N, RESULTS) of N states; False if an input is invalid or out not finite."""
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[:, ::1])")
+def totals_entry(B, q, v, order, W, out):
+    """Totals out (N, RESULTS) of N states; False if an input is invalid or out not finite. order: of `totals`."""
     nq = size_q(B)
     nv = size_v(B)
     states = out.shape[0]
@@ -79,7 +81,7 @@ def totals_entry(B, q, v, W, out):
         return False
     flat = out.reshape(-1)
     for s in range(states):
-        totals(B, q, s * nq, v, s * nv, W, flat, RESULTS * s)
+        totals(B, q, s * nq, v, s * nv, order, W, flat, RESULTS * s)
     return all_finite(flat)
 
 
@@ -91,14 +93,14 @@ def _part(name: str, arguments: str, first: int, shape: Shape) -> Way:
     return door(name, Call(totals_entry, arguments, lambda model: [(RESULTS,)], part=(first, shape)))
 
 
-_kinetic = _part("kinetic_energy", "B q v W >", _KINETIC, ())
-_potential = _part("potential_energy", "B q 0 W >", _POTENTIAL, ())
-_momentum = _part("centroidal_momentum", "B q v W >", _ANGULAR, (RESULTS - _ANGULAR,))
+_kinetic = _part("kinetic_energy", "B q v =1 W >", _KINETIC, ())
+_potential = _part("potential_energy", "B q 0 =0 W >", _POTENTIAL, ())
+_momentum = _part("centroidal_momentum", "B q v =1 W >", _ANGULAR, (RESULTS - _ANGULAR,))
 
 
 def _centers(model: RobotModel) -> Way:
     """Direct call for the centre of mass: first moment over mass."""
-    moments = Call(totals_entry, "B q 0 W >", lambda model: [(RESULTS,)], part=(_MASS, (4,))).way(model)
+    moments = Call(totals_entry, "B q 0 =0 W >", lambda model: [(RESULTS,)], part=(_MASS, (4,))).way(model)
 
     def way(*inputs: Any) -> Any:
         moment = moments(*inputs)
@@ -110,11 +112,11 @@ def _centers(model: RobotModel) -> Way:
 _center = door("center_of_mass", _centers)
 
 
-def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, name: str) -> Array:
-    """Results `part` of one state or a batch; `name` in messages."""
-    inputs = shaped(model, positions={"q": q}, rates={"v": v})
+def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike | None, part: int | slice, name: str) -> Array:
+    """Results `part` of one state or a batch; `name` in messages. v: None at rest."""
+    inputs = shaped(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ()) if v is None else v})
     out = inputs.empty(RESULTS)
-    if not totals_entry.call(model._block, *inputs.flat, model._work, out.reshape(-1, RESULTS)):
+    if not totals_entry.call(model._block, *inputs.flat, int(v is not None), model._work, out.reshape(-1, RESULTS)):
         inputs.refuse(**{name: out[..., part]})    # errors of the other parts are irrelevant
     return out[..., part] if out.ndim > 1 else out[part]
 
@@ -140,7 +142,7 @@ def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
     """
     if (energy := _potential(model, q)) is not None:
         return energy    # type: ignore[no-any-return]
-    return _totals(model, q, getattr(model, "_zeros", ()), _POTENTIAL, "potential_energy")
+    return _totals(model, q, None, _POTENTIAL, "potential_energy")
 
 
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
@@ -152,7 +154,7 @@ def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     """
     if (center := _center(model, q)) is not None:
         return center    # type: ignore[no-any-return]
-    out = _totals(model, q, getattr(model, "_zeros", ()), slice(_MASS, _MOMENT + 3), "center_of_mass")
+    out = _totals(model, q, None, slice(_MASS, _MOMENT + 3), "center_of_mass")
     if np.any(out[..., 0] == 0.0):
         raise RbdError(f"model '{model.name}': nothing that moves has mass, so there is no centre of mass")
     return out[..., 1:] / out[..., :1]

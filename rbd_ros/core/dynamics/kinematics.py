@@ -1,7 +1,7 @@
 """Poses, twists, accelerations and Jacobians of links: K eq. 37, 41."""
 from __future__ import annotations
 
-from typing import Any
+import weakref
 
 from numpy.typing import ArrayLike
 
@@ -142,8 +142,12 @@ def motions_entry(B, q, v, a, order, W, motions):
         return False
     out = motions.reshape(-1)
     for s in range(states):
-        node_motion(B, q, s * nq, v, a, s * nv, order, False, W)
-        link_motions(B, W, order, out, 6 * s * links)
+        if order == 1:
+            node_motion(B, q, s * nq, v, a, s * nv, 1, False, W)
+            link_motions(B, W, 1, out, 6 * s * links)
+        else:
+            node_motion(B, q, s * nq, v, a, s * nv, 2, False, W)
+            link_motions(B, W, 2, out, 6 * s * links)
     return all_finite(out)
 
 
@@ -271,27 +275,21 @@ def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order:
 FRAMES = {"body": 0, "world": 1, "aligned": 2}
 
 
-def _jacobians(model: RobotModel) -> Way:
-    """Direct calls per link and frame."""
-    ways: dict[tuple[str, str], Way] = {}
-    links = model._body_by_name
+class _Jacobians(dict[str, dict[str, Way]]):
+    """Direct calls of a model by link and frame."""
 
-    def way(q: Any, body: str, frame: str) -> Any:
-        try:
-            known = ways[body, frame]
-        except KeyError:
-            if body not in links or frame not in FRAMES:
-                return None
-            known = ways[body, frame] = Call(jacobian_entry, f"B q ={links[body]} ={FRAMES[frame]} >",
-                                             lambda model: [(6, model.nv)]).way(model)
-        except TypeError:    # unhashable names
-            return None
-        return known(q)
+    def __init__(self, model: RobotModel) -> None:
+        self._model = weakref.proxy(model)
 
-    return way
+    def __missing__(self, body: str) -> dict[str, Way]:
+        link = self._model._body_by_name[body]
+        self[body] = ways = {frame: Call(jacobian_entry, f"B q ={link} ={choice} >",
+                                         lambda model: [(6, model.nv)]).way(self._model)
+                             for frame, choice in FRAMES.items()}
+        return ways
 
 
-_jacobian = door("jacobian", _jacobians)
+_jacobian = door("jacobian", _Jacobians)
 
 
 def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:

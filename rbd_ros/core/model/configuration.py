@@ -19,14 +19,16 @@ def positions_valid(B, q, states):
     nq = size_q(B)
     if q.shape[0] != states * nq or not all_finite(q):
         return False
-    if nq == size_v(B):
-        return True
-    for s in range(states):
-        for i in range(node_count(B)):
-            o = node(i)
-            t = kind(B, o)
-            if has_quaternion(t):
-                j = s * nq + first_position(B, o) + quaternion_at(t)
+    left, i = nq - size_v(B), 0    # quaternions, and the next node
+    while left > 0 and i < node_count(B):
+        o = node(i)
+        t = kind(B, o)
+        i += 1
+        if has_quaternion(t):
+            left -= 1
+            first = first_position(B, o) + quaternion_at(t)
+            for s in range(states):
+                j = s * nq + first
                 norm = np.sqrt(q[j] * q[j] + q[j + 1] * q[j + 1] + q[j + 2] * q[j + 2] + q[j + 3] * q[j + 3])
                 if not abs(norm - 1.0) <= 1e-2:
                     return False

@@ -97,7 +97,8 @@ def _totals(start: int, end: int) -> Callable[..., Any]:
     """Results start … end − 1 of energies, mass and momenta."""
     def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
         results = symbols([0.0] * RESULTS)
-        accepted = plain(totals_entry)(B, x[0], x[1] if len(x) > 1 else _at_rest(plain, B), W, results.reshape(1, -1))
+        accepted = plain(totals_entry)(B, x[0], x[1] if len(x) > 1 else _at_rest(plain, B), len(x) - 1, W,
+                                       results.reshape(1, -1))
         out[:] = results[start:end]
         return accepted
     return run

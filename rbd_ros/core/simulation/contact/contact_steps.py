@@ -543,7 +543,7 @@ def work_of_gaps(robot, q1, v1, effort, kinetic, space):
         moved_at_all |= lifted[j] != 0.0
     if moved_at_all:
         forces_at(robot, q1, v1, space.rest, effort, space.bodies, Q)
-        totals(B, q1, 0, v1, 0, space.bodies, sums, 0)
+        totals(B, q1, 0, v1, 0, 1, space.bodies, sums, 0)
         space.energy[GAIN] += sums[_KINETIC] - kinetic
         for j in range(v1.shape[0]):
             space.energy[GAIN] -= Q[j] * lifted[j]
