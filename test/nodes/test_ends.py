@@ -166,7 +166,7 @@ def _nothing_done(folder, number, seed):
     until = time.monotonic() + harness.PATIENCE
     while any(_text(Path(f"/proc/{helper}/cmdline")) for helper in helpers):
         assert time.monotonic() < until
-    return not [*folder.rglob("*.nbc")]
+    return not [*folder.rglob("*.o"), *folder.rglob("*.nbc")]
 
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)], ids=["one", "two"])

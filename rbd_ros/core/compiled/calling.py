@@ -5,26 +5,31 @@ Uses internals of numba like `numba_inside`, whose table continues here. Tested 
 | here | in numba | without it |
 |---|---|---|
 | `_reader` | `numba.extending.intrinsic`, which is public; `make_array`, `make_tuple` of its context and `populate_array` of `numba.np.arrayobj`, which `numba.carray` uses | `numba.cfunc` functions by hand, one for each number of arguments |
-| `code_at_address` | `CFunc` of `numba.core.ccallback`, which `numba.cfunc` makes, for the folder of its cache | the same code is compiled in each process |
+| `code_at_address` | `CFunc` of `numba.core.ccallback`, which `numba.cfunc` makes, and `serialize_using_object_code` of its library | `numba.cfunc`, and code is compiled in each process |
+| `_symbols` | `cpu_target` of `numba.core.registry` and `rtsys` of `numba.core.runtime`, which tell llvmlite the functions that code calls | by numba's own cache, loading takes 20 times as long: 20 ms per entry |
 """    # noqa: E501
 from __future__ import annotations
 
+import functools
+import hashlib
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
-from . import linking, numba_inside
+from . import linking, numba_inside, object_code
 from .numba_import import numba    # first: import of numba without optional packages
 from llvmlite import ir
-from numba.core import ccallback, sigutils
+from numba.core import ccallback, registry, sigutils
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 types: Any = numba.types
 
 CODES = {"float64": "d", "int64": "l", "int32": "i", "boolean": "?", "complex128": "D", "void": "v"}    # of `_door`
-AT_ADDRESS = "_at_address"    # suffix of names of code for `_door`
+_LOADING = threading.Lock()
 SLOW = numba.NumbaPerformanceWarning
 _WORDS = types.CPointer(types.int64)
 _WORD = ir.IntType(64)
@@ -65,8 +70,7 @@ def _argument(context: Any, builder: Any, kind: Any, word: Callable[[], Any]) ->
     return builder.icmp_signed("!=", word(), ir.Constant(_WORD, 0)) if kind is types.boolean else word()
 
 
-# Templates: `function` and `arguments` are globals of copies of them. (numba's cache would pickle variables of an
-# enclosing function, differently in each process.)
+# Templates: `function` and `arguments` are globals of copies of them.
 function: Any = None
 arguments: Any = None
 
@@ -83,21 +87,52 @@ def _without_result(words: Any) -> Any:
     return 0
 
 
-def code_at_address(python: Callable[..., Any], signature: str, options: dict[str, Any], folder: Path | None) -> Any:
-    """The compiled function as an object with `address`: `int64_t f(int64_t *words)`, `double f(…)` for a float64."""
+class Code(NamedTuple):
+    """Machine code `int64_t f(int64_t *words)`, or `double f(…)` for a float64. loaded: from the cache."""
+
+    address: int
+    owner: Any
+    loaded: bool
+
+
+def file_of(python: Callable[..., Any], signature: str) -> str:
+    """Name of the file of an entry's code in the folder of its module; "" if the code depends on other variables."""
+    code = python.__code__
+    if python.__closure__:
+        return ""
+    key = f"{python.__qualname__} {code.co_firstlineno} {signature} {code.co_code.hex()}"
+    return f"{python.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.o"
+
+
+def code_at_address(python: Callable[..., Any], signature: str, options: dict[str, Any], folder: Path | None) -> Code:
+    """The compiled function, loaded from a folder of the cache, or kept there."""
+    path = folder / name if folder is not None and (name := file_of(python, signature)) else None
+    kept = None if path is None else object_code.read(path)
+    if kept is not None:
+        symbol, code = kept.split(b"\n", 1)
+        with _LOADING:
+            _symbols()
+            engine = object_code.engine_of(code)
+        return Code(engine.get_function_address(symbol.decode()), engine, True)
     kinds, result = sigutils.normalize_signature(signature)
     template = _without_result if result is types.void else _with_result
-    name = python.__name__ + AT_ADDRESS
     body = FunctionType(template.__code__, {
-        "function": linking.Callee(python, options), "arguments": _reader(kinds)}, name)
-    body.__qualname__, body.__module__ = python.__qualname__ + AT_ADDRESS, python.__module__    # of the cache's files
+        "function": linking.Callee(python, options), "arguments": _reader(kinds)}, python.__name__)
+    body.__qualname__, body.__module__ = f"{python.__qualname__}_at_address", python.__module__
     returned = types.float64 if result is types.float64 else types.int64
-    code: Any = ccallback.CFunc(body, ((_WORDS,), returned), {}, {"nopython": True, **_without_lock(options)},
-                           **linking.ENTRY_PIPELINE)
-    if folder is not None:
-        code._cache = numba_inside.cache_in(body, folder)
-    code.compile()
-    return code
+    made: Any = ccallback.CFunc(body, ((_WORDS,), returned), {}, {"nopython": True, **_without_lock(options)},
+                                **linking.ENTRY_PIPELINE)
+    made.compile()
+    if path is not None:
+        _, _, (code, _) = made._library.serialize_using_object_code()
+        object_code.write(path, made.native_name.encode() + b"\n" + code)
+    return Code(made.address, made, False)
+
+
+@functools.cache
+def _symbols() -> None:
+    """Tell llvmlite the functions of numba that code calls: for errors, and arrays."""
+    rtsys.initialize(registry.cpu_target.target_context)    # its making registers the others
 
 
 def _without_lock(options: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from .kernel import BARE, COMPILED, OPTIONS
 
 EXTENSION: Any = None    # the C module `_door`
 if COMPILED:
-    from . import calling, numba_inside
+    from . import calling
     with contextlib.suppress(ImportError):    # optional: needs a C compiler
         EXTENSION = import_module(f"{__package__}._door")
 
@@ -67,12 +67,14 @@ class Entry:
         """Whether the cache has machine code for this entry."""
         if not COMPILED:
             return False
-        name = self.name + calling.AT_ADDRESS if EXTENSION else self.name
         try:
             folder = folder_of(self.module)
         except RuntimeError:
             return False
-        return numba_inside.is_kept(name, folder) and is_own(folder)
+        if EXTENSION:
+            name = calling.file_of(self.python, self.signature)
+            return bool(name) and (folder / name).is_file() and is_own(folder)
+        return any(folder.glob(f"*.{self.name}-*.nbc")) and is_own(folder)
 
     def compile(self) -> None:
         """Compile, or load from the cache."""

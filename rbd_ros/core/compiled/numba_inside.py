@@ -6,9 +6,7 @@ Here calls, types and the cache; in `linking` the linking of compiled functions.
 | here | in numba | without it |
 |---|---|---|
 | `BARE` | the option `_nrt` of `njit` | kernels count references to arrays, which costs as much as their arithmetic |
-| `cache_in` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `_cache` of dispatchers and of `CFunc` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
-| `Cache.load_overload` | that of `FunctionCache`, its `_load_overload`, and `rtsys.initialize` | the first kernel that a process loads takes 0.15 s longer: numba prepares for compiling |
-| `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they must compile |
+| `cache_in` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `_cache` of dispatchers, for calls without the extension | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
 | `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to test whether they are installed | the first result of a process takes 0.2 s longer |
 | `call_at`, `answer_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
 """    # noqa: E501
@@ -27,11 +25,6 @@ from numba.extending import intrinsic
 BARE: dict[str, Any] = {"_nrt": False} if hasattr(cpu.CPUTargetOptions, "_nrt") else {}
 
 
-def is_kept(name: str, folder: Path) -> bool:
-    """Whether machine code of a function of this name lies in the folder."""
-    return any(folder.glob(f"*.{name}-*.nbc"))
-
-
 def cache_in(function: Callable[..., Any], folder: Path) -> Any:
     """A cache of numba that stores the machine code of a function in a folder.
 
@@ -39,12 +32,9 @@ def cache_in(function: Callable[..., Any], folder: Path) -> Any:
     """
     try:
         from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-        from numba.core.runtime import rtsys
     except ImportError:
         from numba.core.caching import FunctionCache
         return FunctionCache(function)
-    known = hasattr(rtsys, "initialize") and all(
-        hasattr(FunctionCache, name) for name in ("_load_overload", "_guard_against_spurious_io_errors"))
 
     class Locator(_CacheLocator):    # type: ignore[misc]
         def __init__(self, py_file: str) -> None:
@@ -73,14 +63,6 @@ def cache_in(function: Callable[..., Any], folder: Path) -> Any:
 
     class Cache(FunctionCache):    # type: ignore[misc]
         _impl_class = Implementation
-
-        def load_overload(self, signature: Any, context: Any) -> Any:
-            """Initialise numba's reference counting, which cached machine code needs."""
-            if not known:
-                return super().load_overload(signature, context)
-            rtsys.initialize(context)
-            with self._guard_against_spurious_io_errors():
-                return self._load_overload(signature, context)
 
     return Cache(function)
 

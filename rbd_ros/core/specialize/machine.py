@@ -4,8 +4,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled.cache import cache_directory, is_own, prepare
+from ..compiled import object_code
+from ..compiled.cache import cache_directory, is_own
 from .program import NoProgram
 
 KEPT = 400    # files of machine code in the cache
@@ -45,7 +44,7 @@ def code_of(key: str, text: Callable[[], str]) -> Code:
 
 def is_kept(key: str) -> bool:
     """Whether the code is loaded or on disk."""
-    hashed = _hash(key, _machine())
+    hashed = _hash(key, object_code.machine())
     path = cache_directory() / "specialize" / f"{hashed}.o"
     return hashed in _engines or (path.exists() and is_own(path.parent))
 
@@ -65,9 +64,7 @@ def _number(engine: Any, name: str) -> int:
 
 
 def _engine(key: str, text: Callable[[], str]) -> Any:
-    import llvmlite.binding as llvm
-
-    machine = _machine()
+    machine = object_code.machine()
     hashed = _hash(key, machine)
     if hashed not in _engines:
         path = cache_directory() / "specialize" / f"{hashed}.o"
@@ -75,10 +72,8 @@ def _engine(key: str, text: Callable[[], str]) -> Any:
         if code is None:
             code = _translated(machine, path.with_suffix(".none"), text)
             _write(path, code)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        _engines.setdefault(hashed, engine)    # keep an engine of another thread: its addresses may be in use
+        # keep an engine of another thread: its addresses may be in use
+        _engines.setdefault(hashed, object_code.engine_of(code))
     return _engines[hashed]
 
 
@@ -99,49 +94,23 @@ def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:
         raise
 
 
-def _machine() -> Any:
-    import llvmlite.binding as llvm
-
-    with contextlib.suppress(RuntimeError):    # optional
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-    # opt: 2 and 3 take longer, without gain for straight-line code
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1, jit=True)
-
-
 def _hash(key: str, machine: Any) -> str:
     import llvmlite
-    import llvmlite.binding as llvm
 
-    whole = "\n".join([key, llvmlite.__version__, machine.triple, llvm.get_host_cpu_name(),
-                       llvm.get_host_cpu_features().flatten()])
+    whole = "\n".join([key, llvmlite.__version__, machine.triple, *object_code.processor().values()])
     return hashlib.sha256(whole.encode()).hexdigest()[:24]
 
 
 def _read(path: Path) -> bytes | None:
-    try:
-        code = path.read_bytes() if is_own(path.parent) else None
-    except OSError:
-        return None
+    code = object_code.read(path)
     with contextlib.suppress(OSError):    # a read-only cache of another user
-        path.touch()
+        if code is not None:
+            path.touch()
     return code
 
 
 def _write(path: Path, code: bytes) -> None:
-    """Write atomically; without a writable cache every process compiles its code."""
-    with contextlib.suppress(OSError):
-        if not prepare(path.parent):
-            return
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(code)
-            Path(temporary).replace(path)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+    if object_code.write(path, code):
         drop_oldest(path.parent, KEPT)
 
 
