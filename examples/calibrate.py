@@ -87,13 +87,14 @@ class Arm(NamedTuple):
 ARMS = {"ur": Arm("ur5_robot.urdf", "tool0", "", 1.15, 0.1, (11.0, 11.5, 11.2, 8.1, 8.3, 8.0), 0.05, 3.0, 0.0),
         "franka": Arm("panda.urdf", "panda_hand", "panda_finger_joint1", 1.0, 0.1, (), 0.0, 0.0, 0.5),
         "mit": Arm("z1.urdf", "gripperStator", "jointGripper", 1.1, 0.01, (1.0, 1.3, 1.3), 0.0, 1.0, 0.0)}
+PACKAGE = "example-robot-data"
 STAND_IN = "link_7"    # body of the iiwa
 
 
 def description(name: str) -> Path | None:
     """A file of example-robot-data; None where it is not installed."""
     try:
-        return next(Path(str(file.locate())) for file in files("example-robot-data") or () if file.name == name)
+        return next(Path(str(file.locate())) for file in files(PACKAGE) or () if file.name == name)
     except (PackageNotFoundError, StopIteration):
         return None
 
@@ -161,7 +162,9 @@ def main() -> int:
         arm, source = arm._replace(body=STAND_IN, locked=""), rbd.sample_path("iiwa")
     folder.mkdir(parents=True)
     urdf = folder / "my_arm.urdf"
-    urdf.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    package = next((path for path in source.parents if path.name == PACKAGE), source.parent)
+    text = source.read_text(encoding="utf-8").replace(f"package://{PACKAGE}", package.as_uri())
+    urdf.write_text(text, encoding="utf-8")
     if arm.load:
         (folder / "load.yaml").write_text(f"body: {arm.body}\nmass: {arm.load}\n", encoding="utf-8")
     robot, bag, verdicts = Robot(arm, urdf, folder), "", []

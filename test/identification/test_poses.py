@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.collisions import arm
 from support.recordings import perturbed
 
 import rbd_ros as rbd
@@ -145,3 +146,13 @@ def test_gravity_turns_without_growing():
         assert np.linalg.norm(new) == pytest.approx(np.linalg.norm(gravity))
         np.testing.assert_allclose(new - gravity, np.cross(tilts @ axes, gravity), atol=1e-5)
     assert tilt_axes(np.zeros(3)) == () and not turned(np.zeros(3), np.zeros(0)).any()
+
+
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 5)]])
+def test_poses_are_chosen_where_ways_lead(seed):
+    """A UR5 folds its elbow and wrists to either side of its links, and half of its poses are cut off from the rest."""
+    model, collisions = arm("ur_description/ur5_robot")
+    slow = rbd.excitation_poses(model, 8, collisions=collisions, speed=0.6, seed=seed)
+    t = np.linspace(0.0, slow.duration, 2000)
+    assert collisions.distances(slow(t).q).min() > 0.0099
+    assert slow.condition < 5.0

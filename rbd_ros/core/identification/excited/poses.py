@@ -43,6 +43,7 @@ SAMPLES = 25           # of a straight segment, for planes and effort limits
 BLOCKED = 1e6          # s: cost of a transfer that a plane or an effort limit forbids
 AROUND = 3.0           # assumed factor of the duration of a transfer that has to go around something
 WAYS_AROUND = 5000     # random configurations for one
+NEIGHBOURS = 10        # of a pose, to which straight segments are tried
 NEGLIGIBLE = 1e-9      # singular values of the static regressor, relative to the largest
 RIDGE = 1e-8           # of the information matrix, relative: zero offsets that gravity does not show
 
@@ -107,6 +108,9 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
     free = _free(model, begin, end, allowed, half_spaces)
     free[free] = _clear(begin[free], end[free], apart)
     tell(f"{free.sum()} of {CANDIDATES} random poses are within the limits")
+    if apart is not None and free.sum() > 2:
+        free[free] = _connected(begin[free], apart)
+        tell(f"{free.sum()} of them lead to each other")
     if free.sum() < count:
         raise RbdError(f"excitation_poses: {int(free.sum())} of {CANDIDATES} random poses are within the limits of "
                        f"position, effort, planes and distances, expected at least {count}")
@@ -192,6 +196,22 @@ def _free(model: RobotModel, begin: Array, end: Array, limits: CheckedLimits, pl
 def _clear(begin: Array, end: Array, apart: DistanceRows | None) -> NDArray[np.bool_]:
     """Whether the straight segments (N, nv) keep all distances."""
     return np.array([apart is None or apart.clear(np.stack(ends)) for ends in zip(begin, end, strict=True)], dtype=bool)
+
+
+def _connected(q: Array, apart: DistanceRows) -> NDArray[np.bool_]:
+    """Which of the positions (N, nv) belong to the largest group that straight segments between neighbours connect: an
+    arm folded the other way, for example, may have no way to the rest.
+    """
+    from scipy.sparse import coo_array    # not at the start of every process
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import KDTree
+
+    second = KDTree(q).query(q, min(NEIGHBOURS + 1, len(q)))[1][:, 1:].ravel()
+    first = np.repeat(np.arange(len(q)), len(second) // max(len(q), 1))
+    clear = _clear(q[first], q[second], apart)
+    edges = coo_array((np.ones(clear.sum()), (first[clear], second[clear])), shape=(len(q),) * 2)
+    _, group = connected_components(edges, directed=False)
+    return np.asarray(group == np.bincount(group, minlength=1).argmax())
 
 
 def _seconds(a: Array, b: Array, speeds: Array) -> float:
