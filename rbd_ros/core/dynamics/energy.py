@@ -112,11 +112,11 @@ def _centers(model: RobotModel) -> Way:
 _center = door("center_of_mass", _centers)
 
 
-def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike | None, part: int | slice, name: str) -> Array:
-    """Results `part` of one state or a batch; `name` in messages. v: None at rest."""
-    inputs = shaped(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ()) if v is None else v})
+def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, order: int, part: int | slice, name: str) -> Array:
+    """Results `part` of one state or a batch; `name` in messages. order: of `totals`."""
+    inputs = shaped(model, positions={"q": q}, rates={"v": v})
     out = inputs.empty(RESULTS)
-    if not totals_entry.call(model._block, *inputs.flat, int(v is not None), model._work, out.reshape(-1, RESULTS)):
+    if not totals_entry.call(model._block, *inputs.flat, order, model._work, out.reshape(-1, RESULTS)):
         inputs.refuse(**{name: out[..., part]})    # errors of the other parts are irrelevant
     return out[..., part] if out.ndim > 1 else out[part]
 
@@ -130,7 +130,7 @@ def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """
     if (energy := _kinetic(model, q, v)) is not None:
         return energy    # type: ignore[no-any-return]
-    return _totals(model, q, v, _KINETIC, "kinetic_energy")
+    return _totals(model, q, v, 1, _KINETIC, "kinetic_energy")
 
 
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
@@ -142,7 +142,7 @@ def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
     """
     if (energy := _potential(model, q)) is not None:
         return energy    # type: ignore[no-any-return]
-    return _totals(model, q, None, _POTENTIAL, "potential_energy")
+    return _totals(model, q, getattr(model, "_zeros", ()), 0, _POTENTIAL, "potential_energy")
 
 
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
@@ -154,7 +154,7 @@ def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     """
     if (center := _center(model, q)) is not None:
         return center    # type: ignore[no-any-return]
-    out = _totals(model, q, None, slice(_MASS, _MOMENT + 3), "center_of_mass")
+    out = _totals(model, q, getattr(model, "_zeros", ()), 0, slice(_MASS, _MOMENT + 3), "center_of_mass")
     if np.any(out[..., 0] == 0.0):
         raise RbdError(f"model '{model.name}': nothing that moves has mass, so there is no centre of mass")
     return out[..., 1:] / out[..., :1]
@@ -169,4 +169,4 @@ def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """
     if (momentum := _momentum(model, q, v)) is not None:
         return momentum    # type: ignore[no-any-return]
-    return _totals(model, q, v, slice(_ANGULAR, RESULTS), "centroidal_momentum")
+    return _totals(model, q, v, 1, slice(_ANGULAR, RESULTS), "centroidal_momentum")
