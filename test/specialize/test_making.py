@@ -55,5 +55,10 @@ def test_a_cache_that_cannot_be_written_is_read(monkeypatch, tmp_path):
     def touch(path):
         raise PermissionError(path)
 
+    def gone(folder, kept):
+        raise FileNotFoundError(folder)
+
     monkeypatch.setattr(Path, "touch", touch)
+    monkeypatch.setattr(machine, "drop_oldest", gone)    # as where another process deletes the same
+    machine._write(tmp_path / "code.o", b"code")
     assert machine._read(tmp_path / "code.o") == b"code"

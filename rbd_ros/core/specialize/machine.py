@@ -110,8 +110,9 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> None:
-    if object_code.write(path, code):
-        drop_oldest(path.parent, KEPT)
+    with contextlib.suppress(OSError):    # another process may delete the same
+        if object_code.write(path, code):
+            drop_oldest(path.parent, KEPT)
 
 
 def drop_oldest(folder: Path, kept: int) -> None:
