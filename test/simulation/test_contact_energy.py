@@ -156,6 +156,11 @@ def smooth(kind, rng):
     return free(ball(0.7, radius)), [contact], q, np.concatenate([spin, way]), 0.4
 
 
+# motions whose steps gain a h³ + b h⁴ of opposite signs, about equal at 1 to 2 ms, so that no slope shows there; both
+# lose less than a tenth of what others lose
+CANCELLING = {("rolling", 21), ("rolling", 26)}
+
+
 @pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 30)]])
 @pytest.mark.parametrize("integrator", ["variational", "semi_implicit", "rk4"])
 @pytest.mark.parametrize("kind", ["flight", "sliding", "rolling", "pivoting"])
@@ -175,9 +180,11 @@ def test_energy_of_smooth_motions_drifts_with_the_order_of_the_step(kind, integr
             assert max(change) <= 1e-9 * present
     order = 4 if integrator == "rk4" else 2
     assert drift[0] < (1e-7 if order == 4 else 1e-4)
-    for step, coarse, fine in zip(steps[1:], drift, drift[1:], strict=False):
-        small = 0.02 * step ** 2 if order == 2 else 0.0    # where orders cancel: up to 0.8 elsewhere
-        assert fine < max(1e-9, small) or coarse / fine > 2.0 ** (order - 0.3)
+    for step, (coarse, fine) in zip(steps[1:], pairwise(drift), strict=True):
+        if order == 2 and (kind, seed) in CANCELLING:
+            assert fine < 0.02 * step ** 2
+        else:
+            assert fine < 1e-9 or coarse / fine > 2.0 ** (order - 0.3)
 
 
 @pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 10)]])

@@ -6,13 +6,12 @@ Uses internals of numba like `numba_inside`, whose table continues here. Tested 
 |---|---|---|
 | `_reader` | `numba.extending.intrinsic`, which is public; `make_array`, `make_tuple` of its context and `populate_array` of `numba.np.arrayobj`, which `numba.carray` uses | `numba.cfunc` functions by hand, one for each number of arguments |
 | `code_at_address` | `CFunc` of `numba.core.ccallback`, which `numba.cfunc` makes, and `serialize_using_object_code` of its library | `numba.cfunc`, and code is compiled in each process |
-| `_symbols` | `cpu_target` of `numba.core.registry` and `rtsys` of `numba.core.runtime`, which tell llvmlite the functions that code calls | by numba's own cache, loading takes 20 times as long: 20 ms per entry |
+| `_symbols` | `cpu_target` of `numba.core.registry` and `rtsys` of `numba.core.runtime`, which tell llvmlite the functions that code calls | by numba's own cache, loading takes four times as long: 20 ms per entry |
 """    # noqa: E501
 from __future__ import annotations
 
 import functools
 import hashlib
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
@@ -29,7 +28,6 @@ from numba.np.arrayobj import populate_array
 types: Any = numba.types
 
 CODES = {"float64": "d", "int64": "l", "int32": "i", "boolean": "?", "complex128": "D", "void": "v"}    # of `_door`
-_LOADING = threading.Lock()
 SLOW = numba.NumbaPerformanceWarning
 _WORDS = types.CPointer(types.int64)
 _WORD = ir.IntType(64)
@@ -96,7 +94,7 @@ class Code(NamedTuple):
 
 
 def file_of(python: Callable[..., Any], signature: str) -> str:
-    """Name of the file of an entry's code in the folder of its module; "" if the code depends on other variables."""
+    """Name of the file of an entry's code, in the folder of its module; "" for closures, whose code is not kept."""
     code = python.__code__
     if python.__closure__:
         return ""
@@ -110,9 +108,8 @@ def code_at_address(python: Callable[..., Any], signature: str, options: dict[st
     kept = None if path is None else object_code.read(path)
     if kept is not None:
         symbol, code = kept.split(b"\n", 1)
-        with _LOADING:
-            _symbols()
-            engine = object_code.engine_of(code)
+        _symbols()
+        engine = object_code.engine_of(code)
         return Code(engine.get_function_address(symbol.decode()), engine, True)
     kinds, result = sigutils.normalize_signature(signature)
     template = _without_result if result is types.void else _with_result
@@ -131,8 +128,8 @@ def code_at_address(python: Callable[..., Any], signature: str, options: dict[st
 
 @functools.cache
 def _symbols() -> None:
-    """Tell llvmlite the functions of numba that code calls: for errors, and arrays."""
-    rtsys.initialize(registry.cpu_target.target_context)    # its making registers the others
+    """Register with llvmlite the functions of numba that machine code calls: for arrays, and for errors."""
+    rtsys.initialize(registry.cpu_target.target_context)    # the context registers those for errors
 
 
 def _without_lock(options: dict[str, Any]) -> dict[str, Any]:

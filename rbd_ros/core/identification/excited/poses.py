@@ -113,7 +113,7 @@ def excitation_poses(model: RobotModel, count: int = 30, *, limits: MotionLimits
         tell(f"{free.sum()} of them lead to each other")
     if free.sum() < count:
         raise RbdError(f"excitation_poses: {int(free.sum())} of {CANDIDATES} random poses are within the limits of "
-                       f"position, effort, planes and distances, expected at least {count}")
+                       f"position, effort, planes and distances, and lead to each other, expected at least {count}")
     candidates, directions = candidates[free], directions[free]
     columns, rank = static_columns(model, candidates, row_weights(model, allowed))
     chosen = _exchange(columns, count)
@@ -199,19 +199,19 @@ def _clear(begin: Array, end: Array, apart: DistanceRows | None) -> NDArray[np.b
 
 
 def _connected(q: Array, apart: DistanceRows) -> NDArray[np.bool_]:
-    """Which of the positions (N, nv) belong to the largest group that straight segments between neighbours connect: an
-    arm folded the other way, for example, may have no way to the rest.
+    """Mask of the largest group of positions (N, nv), N > 2, that straight segments between neighbours connect. Poses
+    of an arm that is folded the other way, for example, may be in another.
     """
     from scipy.sparse import coo_array    # not at the start of every process
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import KDTree
 
-    second = KDTree(q).query(q, min(NEIGHBOURS + 1, len(q)))[1][:, 1:].ravel()
-    first = np.repeat(np.arange(len(q)), len(second) // max(len(q), 1))
-    clear = _clear(q[first], q[second], apart)
-    edges = coo_array((np.ones(clear.sum()), (first[clear], second[clear])), shape=(len(q),) * 2)
+    near = KDTree(q).query(q, min(NEIGHBOURS + 1, len(q)))[1]    # itself first
+    pairs = np.unique(np.sort([(row[0], k) for row in near for k in row[1:]]), axis=0)
+    first, second = pairs[_clear(q[pairs[:, 0]], q[pairs[:, 1]], apart)].T
+    edges = coo_array((np.ones(len(first)), (first, second)), shape=(len(q),) * 2)
     _, group = connected_components(edges, directed=False)
-    return np.asarray(group == np.bincount(group, minlength=1).argmax())
+    return np.asarray(group == np.bincount(group).argmax())
 
 
 def _seconds(a: Array, b: Array, speeds: Array) -> float:
