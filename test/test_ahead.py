@@ -17,6 +17,7 @@ import pytest
 import rbd_ros as rbd
 from rbd_ros.core.compiled import ahead
 from rbd_ros.core.compiled import cache as kernel_cache
+from rbd_ros.core.compiled.callee import Callee
 from rbd_ros.core.compiled.entry import ENTRIES
 from rbd_ros.core.lie import spatial
 
@@ -174,7 +175,7 @@ def test_callees_of_a_numba_that_is_not_known(known, linking, monkeypatch):
     def twice(x):
         return 2.0 * x
 
-    called = linking.Callee(twice, {})
+    called = Callee(twice, {})
     assert numba.njit(lambda x: called(x) + 1.0)(3.0) == 7.0
     assert (called._linked is called._called) is not known
 
@@ -199,7 +200,7 @@ def test_callers_that_name_a_place_share_what_is_compiled_for_any(function, vers
     """In short functions, and numbers but 0, are constants: they make faster code."""
     import numba
 
-    called = linking.Callee(function, {})
+    called = Callee(function, {})
     x = np.arange(1.0, 9.0)
     first, any_place, second = (numba.njit(caller) for caller in (
         lambda x, k: called(x, 0), lambda x, k: called(x, k), lambda x, k: called(x, 1)))
@@ -217,7 +218,7 @@ def test_callers_that_name_a_boolean_share_what_is_compiled_for_any(lines, versi
     exec(f"def chosen(up, x):\n{code}\n    return x\n", scope)
     chosen = scope["chosen"]
     assert (len(chosen.__code__.co_code) > linking._LONG) == (versions == 1)
-    called = linking.Callee(chosen, {})
+    called = Callee(chosen, {})
     callers = [numba.njit(caller) for caller in (
         lambda up, x: called(False, x), lambda up, x: called(up, x), lambda up, x: called(True, x))]
     assert [caller(True, 0.5) for caller in callers] == pytest.approx(
@@ -232,7 +233,7 @@ def test_where_types_depend_on_a_number_it_stays_one(linking):
     scope: dict = {}
     exec(f"def chosen(pair, k, x):\n{code}\n    return pair[k] * x\n", scope)
     assert len(scope["chosen"].__code__.co_code) > linking._LONG
-    called = linking.Callee(scope["chosen"], {})
+    called = Callee(scope["chosen"], {})
     mixed = numba.njit(lambda x: called((2.0, 3), 0, x))
     assert mixed(0.5) == pytest.approx(scope["chosen"]((2.0, 3), 0, 0.5), rel=1e-14)
 
@@ -257,8 +258,8 @@ def test_a_routine_is_optimised_once_and_is_in_the_machine_code_of_all_that_call
         return 3.0 * outer(x) + inner(x)
 
     expected = short(2.0)
-    inner, outer = (linking.Callee(function, {"forceinline": False}) for function in (inner, outer))
-    short = linking.Callee(short, {"forceinline": True})
+    inner, outer = (Callee(function, {"forceinline": False}) for function in (inner, outer))
+    short = Callee(short, {"forceinline": True})
     callers = [numba.njit(**options)(lambda x: short(x)) for options in (linking.ENTRY, linking.ENTRY, {})]
     assert [caller(2.0) for caller in callers] == [short(2.0)] * 3 == [expected] * 3
     assert outer(2.0) == 6.0

@@ -9,11 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rbd_ros as rbd
 from rbd_ros.core.compiled import cache as kernel_cache
-from rbd_ros.core.compiled import entry
+from rbd_ros.core.compiled import entry, object_code
 from rbd_ros.core.compiled.computing_time import computing_time
 from rbd_ros.core.dynamics import energy
 from rbd_ros.core.specialize import machine
@@ -251,24 +252,96 @@ def test_the_inside_of_numba_is_leant_on_in_one_room():
     words = ("numba.core", "numba import", "llvmlite", "_nrt\"", "dispatcher._")
     texts = {path.name: path.read_text(encoding="utf-8") for path in CORE.rglob("*.py")}
     found = {name for name, text in texts.items() if any(word in text for word in words)}
-    # object_code.py and machine.py use llvmlite's public functions
-    assert found == {"numba_inside.py", "linking.py", "calling.py", "object_code.py", "machine.py"}
+    # availability.py looks for the packages, object_code.py and machine.py use llvmlite's public functions
+    assert found == {"availability.py", "callee.py", "kernel.py", "linking.py", "calling.py", "object_code.py",
+                     "machine.py"}
 
 
 def test_compiling_takes_no_computing_time(monkeypatch):
     """So that no search ends at its time limit because kernels had to be compiled first."""
-    name = "code_at_address" if entry.EXTENSION else "dispatcher"
-    make, kernel, clock = getattr(entry.calling, name), energy.totals_entry, [100.0]
+    owner, name = (entry.object_code, "loaded") if entry.EXTENSION else (entry.Entry, "_compiled")
+    make, kernel, clock = getattr(owner, name), energy.totals_entry, [100.0]
 
     def slow(*arguments):
         clock[0] += 7.0
         return make(*arguments)
 
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(entry.calling, name, slow)
+    monkeypatch.setattr(owner, name, slow)
     monkeypatch.setattr(kernel, "call", kernel._first_call)
     before = computing_time()
     kernel.compile()
     assert clock[0] == 107.0 and computing_time() == pytest.approx(before)
     clock[0] += 1.0
     assert computing_time() == pytest.approx(before + 1.0)
+
+
+START = """
+import sys
+import numpy as np
+import rbd_ros as rbd
+model = rbd.sample("two_link")
+q = np.linspace(-1.0, 1.0, model.nq)
+rbd.inverse_dynamics(model, q, q, q)
+print("numba" in sys.modules, rbd.forward_dynamics(model, q, q, q).tobytes().hex())
+"""
+BROKEN = "raise ImportError('numba of this test is broken')\n"
+needs_extension = pytest.mark.skipif(not entry.EXTENSION, reason="kept by numba")
+
+
+def start(cache, before="", *folders):
+    """What START writes in a new process; its warnings."""
+    environment = dict(os.environ, RBD_CACHE_DIR=str(cache), PYTHONPATH=os.pathsep.join(
+        [*map(str, folders), str(CORE.parents[1]), os.environ.get("PYTHONPATH", "")]))
+    ended = subprocess.run([sys.executable, "-c", before + START], env=environment, check=True, text=True,
+                           capture_output=True)
+    imported, result = ended.stdout.split()
+    return imported == "True", result, ended.stderr
+
+
+@pytest.fixture(scope="module")
+def started():
+    """A cache with the code of START, and its result."""
+    cache = kernel_cache.cache_directory()
+    return cache, start(cache)[1]
+
+
+@needs_extension
+def test_where_machine_code_is_kept_numba_is_not_imported(started):
+    cache, result = started
+    assert start(cache) == (False, result, "")
+
+
+@needs_extension
+@pytest.mark.parametrize("change", [
+    "from rbd_ros.core.compiled import object_code\nobject_code._extension = lambda name: None\n",
+    "import llvmlite.binding as llvm\nadd = llvm.add_symbol\n"
+    "llvm.add_symbol = lambda name, at: None if 'numba' not in sys.modules else add(name, at)\n"],
+    ids=["other tables", "unknown functions"])
+def test_numba_is_imported_for_functions_that_are_not_found(started, change):
+    """A function that is not found when code is loaded would abort the process."""
+    cache, result = started
+    assert start(cache, "import sys\n" + change)[:2] == (True, result)
+
+
+@needs_extension
+def test_code_that_calls_unknown_functions_is_compiled_again(started, tmp_path):
+    cache, result = started
+    for name in ("imported", "dynamics.inverse", "dynamics.forward"):
+        shutil.copytree(cache / name, tmp_path / "cache" / name)
+    for path in (tmp_path / "cache").rglob("inverse_dynamics_entry-*.o"):
+        names, code = object_code.read(path).split(b"\n", 1)
+        object_code.write(path, names + b" function_of_nobody\n" + code)
+    assert start(tmp_path / "cache")[:2] == (True, result)
+    assert start(tmp_path / "cache") == (False, result, "")
+
+
+def test_a_numba_that_cannot_be_imported_is_not_used(started, tmp_path):
+    """Another one than before; each process finds out, and computes in plain Python."""
+    cache, result = started
+    (tmp_path / "numba").mkdir()
+    (tmp_path / "numba" / "__init__.py").write_text(BROKEN)
+    for _ in range(2):
+        imported, plain, said = start(cache, "", tmp_path)
+        assert not imported and "numba is not used (numba of this test is broken)" in said
+        np.testing.assert_allclose(*(np.frombuffer(bytes.fromhex(x)) for x in (plain, result)), rtol=1e-9)

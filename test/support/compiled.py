@@ -15,10 +15,10 @@ def compiled(function: Callable[..., Any]) -> Any:
         return function
     import numba
 
-    from rbd_ros.core.compiled import numba_inside
+    from rbd_ros.core.compiled import calling
 
     made: Any = numba.njit(error_model="numpy")(function)
     with contextlib.suppress(OSError, RuntimeError):    # no writable cache
         if prepare(folder := folder_of(function.__module__)):
-            made._cache = numba_inside.cache_in(function, folder)
+            made._cache = calling.cache_in(function, folder)
     return made

@@ -93,8 +93,9 @@ def _key_of_outsider(path: Path) -> str:
 
 @functools.cache
 def _machine() -> str:
-    from .numba_inside import version
-    return f"{sys.version_info[:3]} {version()}"
+    from .availability import versions
+    from .object_code import processor
+    return f"{versions()} {processor()}"
 
 
 @functools.cache

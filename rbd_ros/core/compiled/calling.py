@@ -1,33 +1,33 @@
-"""Machine code of entries, as an address for the extension `_door`, or as numba's dispatcher.
+"""Compilation of entries, to functions at addresses for the extension `_door`, or to numba's dispatchers.
 
-Uses internals of numba like `numba_inside`, whose table continues here. Tested with numba 0.68.1.
+Uses internals of numba like `linking`, whose table continues here. Tested with numba 0.68.1; `cache_in` with 0.59 and
+later.
 
 | here | in numba | without it |
 |---|---|---|
 | `_reader` | `numba.extending.intrinsic`, which is public; `make_array`, `make_tuple` of its context and `populate_array` of `numba.np.arrayobj`, which `numba.carray` uses | `numba.cfunc` functions by hand, one for each number of arguments |
-| `code_at_address` | `CFunc` of `numba.core.ccallback`, which `numba.cfunc` makes, and `serialize_using_object_code` of its library | `numba.cfunc`, and code is compiled in each process |
-| `_symbols` | `cpu_target` of `numba.core.registry` and `rtsys` of `numba.core.runtime`, which tell llvmlite the functions that code calls | by numba's own cache, loading takes four times as long: 20 ms per entry |
+| `at_address` | `CFunc` of `numba.core.ccallback`, which `numba.cfunc` makes, and `serialize_using_object_code` and `_final_module` of its library | `numba.cfunc`, and code is compiled in each process |
+| `cache_in` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `_cache` of dispatchers, for calls without the extension | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
+| `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to test whether they are installed | the first result of a process takes 0.2 s longer |
 """    # noqa: E501
 from __future__ import annotations
 
-import functools
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
-from . import linking, numba_inside, object_code
+from . import linking, object_code
+from .callee import Callee
 from .numba_import import numba    # first: import of numba without optional packages
 from llvmlite import ir
-from numba.core import ccallback, registry, sigutils
-from numba.core.runtime import rtsys
+from numba.core import ccallback, sigutils
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 types: Any = numba.types
 
-CODES = {"float64": "d", "int64": "l", "int32": "i", "boolean": "?", "complex128": "D", "void": "v"}    # of `_door`
 SLOW = numba.NumbaPerformanceWarning
 _WORDS = types.CPointer(types.int64)
 _WORD = ir.IntType(64)
@@ -85,63 +85,74 @@ def _without_result(words: Any) -> Any:
     return 0
 
 
-class Code(NamedTuple):
-    """Machine code `int64_t f(int64_t *words)`, or `double f(…)` for a float64. loaded: from the cache."""
-
-    address: int
-    owner: Any
-    loaded: bool
-
-
-def file_of(python: Callable[..., Any], signature: str) -> str:
-    """Name of the file of an entry's code, in the folder of its module; "" for closures, whose code is not kept."""
-    code = python.__code__
-    if python.__closure__:
-        return ""
-    key = f"{python.__qualname__} {code.co_firstlineno} {signature} {code.co_code.hex()}"
-    return f"{python.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.o"
-
-
-def code_at_address(python: Callable[..., Any], signature: str, options: dict[str, Any], folder: Path | None) -> Code:
-    """The compiled function, loaded from a folder of the cache, or kept there."""
-    path = folder / name if folder is not None and (name := file_of(python, signature)) else None
-    kept = None if path is None else object_code.read(path)
-    if kept is not None:
-        symbol, code = kept.split(b"\n", 1)
-        _symbols()
-        engine = object_code.engine_of(code)
-        return Code(engine.get_function_address(symbol.decode()), engine, True)
+def at_address(python: Callable[..., Any], signature: str, options: dict[str, Any], folder: Path | None
+               ) -> object_code.Code:
+    """The function compiled as `int64_t f(int64_t *words)`, or `double f(…)` for a float64, and kept in a folder of
+    the cache.
+    """
     kinds, result = sigutils.normalize_signature(signature)
     template = _without_result if result is types.void else _with_result
     body = FunctionType(template.__code__, {
-        "function": linking.Callee(python, options), "arguments": _reader(kinds)}, python.__name__)
+        "function": Callee(python, options), "arguments": _reader(kinds)}, python.__name__)
     body.__qualname__, body.__module__ = f"{python.__qualname__}_at_address", python.__module__
     returned = types.float64 if result is types.float64 else types.int64
-    made: Any = ccallback.CFunc(body, ((_WORDS,), returned), {}, {"nopython": True, **_without_lock(options)},
+    options = {name: value for name, value in options.items() if name != "nogil"}    # the extension's task
+    made: Any = ccallback.CFunc(body, ((_WORDS,), returned), {}, {"nopython": True, **linking.supported(options)},
                                 **linking.ENTRY_PIPELINE)
     made.compile()
-    if path is not None:
+    if folder is not None and (name := object_code.file_of(python, signature)):
         _, _, (code, _) = made._library.serialize_using_object_code()
-        object_code.write(path, made.native_name.encode() + b"\n" + code)
-    return Code(made.address, made, False)
-
-
-@functools.cache
-def _symbols() -> None:
-    """Register with llvmlite the functions of numba that machine code calls: for arrays, and for errors."""
-    rtsys.initialize(registry.cpu_target.target_context)    # the context registers those for errors
-
-
-def _without_lock(options: dict[str, Any]) -> dict[str, Any]:
-    """The options without `nogil`: the extension handles the interpreter's lock."""
-    return {name: value for name, value in options.items() if name != "nogil"}
+        called = [each.name for each in made._library._final_module.functions if each.is_declaration]
+        object_code.keep(folder / name, made.native_name, [x for x in called if not x.startswith("llvm.")], code)
+    return object_code.Code(made.address, made, False)
 
 
 def dispatcher(python: Callable[..., Any], signature: str, options: dict[str, Any], folder: Path | None) -> Any:
     """The compiled function as numba's dispatcher, for calls from Python."""
-    compiled = numba.njit(**linking.ENTRY, **options)(python)
+    compiled = numba.njit(**linking.ENTRY, **linking.supported(options))(python)
     if folder is not None:
-        compiled._cache = numba_inside.cache_in(python, folder)
+        compiled._cache = cache_in(python, folder)
     compiled.compile(signature)
     compiled.disable_compile()
     return compiled
+
+
+def cache_in(function: Callable[..., Any], folder: Path) -> Any:
+    """A cache of numba that stores the machine code of a function in a folder.
+
+    The folder's name identifies the sources: see `cache`. If numba lacks these classes, its own cache is used.
+    """
+    try:
+        from numba.core.caching import CompileResultCacheImpl, _CacheLocator
+    except ImportError:
+        return FunctionCache(function)
+
+    class Locator(_CacheLocator):    # type: ignore[misc]
+        def __init__(self, py_file: str) -> None:
+            self._py_file = py_file
+
+        def get_cache_path(self) -> str:
+            return str(folder)
+
+        def get_source_stamp(self) -> str:    # part of the folder's name
+            return "content"
+
+        def get_disambiguator(self) -> str:
+            return "entry"
+
+        @classmethod
+        def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
+            locator = cls(py_file)
+            try:
+                locator.ensure_cache_path()
+            except OSError:
+                return None
+            return locator
+
+    class Implementation(CompileResultCacheImpl):    # type: ignore[misc]
+        _locator_classes = [Locator]    # noqa: RUF012
+
+    class Cache(FunctionCache):    # type: ignore[misc]
+        _impl_class = Implementation
+
+    return Cache(function)

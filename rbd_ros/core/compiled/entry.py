@@ -13,20 +13,22 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import object_code
 from .cache import folder_of, is_own, prepare
 from .computing_time import add_compiling
 from .kernel import BARE, COMPILED, OPTIONS
 
 EXTENSION: Any = None    # the C module `_door`
 if COMPILED:
-    from . import calling
     with contextlib.suppress(ImportError):    # optional: needs a C compiler
         EXTENSION = import_module(f"{__package__}._door")
 
+CODES = {"float64": "d", "int64": "l", "int32": "i", "boolean": "?", "complex128": "D", "void": "v"}    # of `_door`
 UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)    # raised for unvalidated arguments
 ENTRIES: list[Entry] = []    # all entries of imported modules
 
@@ -72,7 +74,7 @@ class Entry:
         except RuntimeError:
             return False
         if EXTENSION:
-            name = calling.file_of(self.python, self.signature)
+            name = object_code.file_of(self.python, self.signature)
             return bool(name) and (folder / name).is_file() and is_own(folder)
         return any(folder.glob(f"*.{self.name}-*.nbc")) and is_own(folder)
 
@@ -84,19 +86,25 @@ class Entry:
         with contextlib.suppress(RuntimeError, OSError):    # without a writable cache every process compiles
             if prepare(folder_of(self.module)):
                 folder = folder_of(self.module)
+        if EXTENSION:
+            name = object_code.file_of(self.python, self.signature)
+            self._code = (object_code.loaded(folder / name) if folder and name else None) or self._compiled(folder)
+            codes = "".join(f"{CODES[each.type]}{each.axes}{each.order}" for each in self.arguments)
+            self.call = EXTENSION.Kernel(self._code.address, codes, CODES[self.result], self._releases, self._code)
+        else:
+            self._code = self._compiled(folder)
+            self.call = _strict(self._code, self.arguments)
+        add_compiling(time.perf_counter() - begin)
+
+    def _compiled(self, folder: Path | None) -> Any:
+        """The code by numba, which this imports."""
         if not self.cached() and sys.stderr is not None and sys.stderr.isatty():
             print(f"rbd_ros: compiling {self.name} (once; `rbd compile` does all ahead) …", file=sys.stderr, flush=True)
+        from . import calling
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", calling.SLOW)
-            if EXTENSION:
-                self._code = calling.code_at_address(self.python, self.signature, self._options, folder)
-                codes = "".join(f"{calling.CODES[each.type]}{each.axes}{each.order}" for each in self.arguments)
-                self.call = EXTENSION.Kernel(self._code.address, codes, calling.CODES[self.result], self._releases,
-                                             self._code)
-            else:
-                self._code = calling.dispatcher(self.python, self.signature, self._options, folder)
-                self.call = _strict(self._code, self.arguments)
-        add_compiling(time.perf_counter() - begin)
+            compile_entry = calling.at_address if EXTENSION else calling.dispatcher
+            return compile_entry(self.python, self.signature, self._options, folder)
 
     @property
     def address(self) -> int:

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .kernel import COMPILED
-
-if COMPILED:
-    from . import linking, numba_inside
+from .callee import Callee
+from .kernel import BARE, COMPILED
 
 
 def exact(function: Callable[..., Any]) -> Any:
     """A `kernel` without fused products."""
     if not COMPILED:
         return function
-    return linking.Callee(function, {"forceinline": True, "error_model": "numpy", **numba_inside.BARE})
+    return Callee(function, {"forceinline": True, "error_model": "numpy", **BARE})

@@ -1,26 +1,31 @@
 """Linking of compiled functions: each once, short ones optimised with their callers, others separately.
 
-Uses numba internals like `numba_inside`, whose table continues here. Tested with numba 0.68.1; before 0.63, or without
-the attributes that `KNOWN` requires, kernels are compiled and linked by numba itself.
+Uses internals of numba without a public interface, each with its reason and its fallback; the table continues in
+`calling` and `object_code`. Tested with numba 0.68.1; other versions must be checked. Before 0.63, or without the
+attributes that `KNOWN` requires, kernels are compiled and linked by numba itself.
 
 | here | in numba | without it |
 |---|---|---|
-| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code and two wrappers for Python are generated for every function of every kernel and discarded, and functions are compiled again for callers with the literals 0, True and False: compilation takes two to three times as long |
+| `linked`, `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code and two wrappers for Python are generated for every function of every kernel and discarded, and functions are compiled again for callers with the literals 0, True and False: compilation takes two to three times as long |
+| `supported` | the option `_nrt` of `njit` | kernels count references to arrays, which costs as much as their arithmetic |
+| `intrinsic_type`, `Intrinsic` | `_numba_type_`, and the typing context of `cpu_target` of `numba.core.registry` | numba is imported with the package: a quarter of a second more at each start |
+| `add_functions` | `cpu_target` of `numba.core.registry` and `rtsys` of `numba.core.runtime` | functions of others that numba may use are not found, so that code is compiled in each process |
 | `ENTRY` | the same of entries, and `_linking_libraries`, `_get_module_for_linking`, `link_in` | routines are optimised again in each of their callers, callers of callers and entries: compilation in one process takes a third longer |
 | `_Joined._optimize_…` | `_optimize_functions`, `_optimize_final_module`, `CPUCodegen._module_pass_manager`, `_data_layout` | code is optimised function by function, then cheaply to find unneeded references, then fully: compilation takes a tenth longer, for kernels that are no faster |
 """    # noqa: E501
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 from .numba_import import numba    # first: it imports numba lightly
-from numba.core import codegen, compiler, errors, types
+from numba.core import codegen, compiler, cpu, errors, registry
 from numba.core.types import (    # type: ignore[attr-defined]
     BooleanLiteral, IntegerLiteral, NamedTuple, Tuple, UniTuple, unliteral,
 )
+from numba.core.runtime import rtsys
+from numba.extending import intrinsic
 
 # Whether this numba has all internals that are overridden here.
 KNOWN = tuple(map(int, numba.__version__.split(".")[:2])) >= (0, 63) and all(
@@ -33,35 +38,34 @@ KNOWN = tuple(map(int, numba.__version__.split(".")[:2])) >= (0, 63) and all(
     ) for name in names)
 
 
-class Callee:
-    """A function for compiled callers: optimised as by numba, but machine code is generated in its callers only.
+def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """numba's dispatcher of a function."""
+    return numba.njit(**supported(options))(function)
 
-    For calls from Python it is compiled separately, at the first one.
-    """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.py_func, self._options = function, options
-        functools.update_wrapper(self, function)
+def linked(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """The dispatcher of a function for compiled callers, without machine code of its own."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **supported(options)}
+    dispatcher = numba.njit(pipeline_class=_WithoutMachineCode, **options)(function)
+    _share_literals(dispatcher)
+    return dispatcher
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self._called(*arguments)
 
-    @functools.cached_property
-    def _called(self) -> Any:
-        return numba.njit(**self._options)(self.py_func)
+def supported(options: dict[str, Any]) -> dict[str, Any]:
+    """Those of the options that this numba has: `_nrt` is private."""
+    return {name: value for name, value in options.items() if name != "_nrt" or hasattr(cpu.CPUTargetOptions, name)}
 
-    @functools.cached_property
-    def _linked(self) -> Any:
-        if not KNOWN:
-            return self._called
-        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
-        dispatcher = numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
-        _share_literals(dispatcher)
-        return dispatcher
 
-    @property
-    def _numba_type_(self) -> Any:    # the type for compiled callers
-        return types.Dispatcher(self._linked)
+def add_functions() -> None:
+    """Register with llvmlite the functions of numba that machine code calls."""
+    rtsys.initialize(registry.cpu_target.target_context)    # the context registers those that are not for memory
+
+
+def intrinsic_type(function: Callable[..., Any]) -> Any:
+    """The type, for callers, of an intrinsic of this function."""
+    made, context = intrinsic(function), registry.cpu_target.typing_context
+    context.refresh()    # intrinsics declare themselves as built-in functions
+    return context.resolve_value_type(made)
 
 
 _LONG = 400    # bytes of Python's code: some ten lines

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled.assign import assign_rows
+from ..compiled.callee import call_at
 from ..compiled.entry import quick_entry
-from ..compiled.kernel import COMPILED, kernel, sweep
+from ..compiled.kernel import kernel, sweep
 from .llvm import GOOD, NOTHING, WIDTH
 from .machine import Code
-
-if COMPILED:
-    from ..compiled.numba_inside import call_at
 
 Array = NDArray[np.float64]
 ARRAYS = 5             # inputs

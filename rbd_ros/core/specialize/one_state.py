@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled.callee import answer_at
 from ..compiled.entry import EXTENSION
-from ..compiled.kernel import COMPILED, kernel
+from ..compiled.kernel import kernel
 from . import program as p
 from .llvm import Printer
 from .machine import call_of
 from .pieces import fused_products, pieces
 from .program import NoProgram, Program
-
-if COMPILED:
-    from ..compiled.numba_inside import answer_at
 
 Shape = tuple[int, ...]
 LONGEST = 15_000    # operations: translation of more takes minutes
