@@ -52,11 +52,14 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
         return Projected(np.reshape([p.q for p in pairs], q.shape), np.reshape([p.v for p in pairs], v.shape))
     if bound_to(model, constraints).size == 0:
         return Projected(q.copy(), v.copy())
-    q, rows = _positions(model, constraints, q)
+    q, rows = nearest(model, constraints, q)
     return Projected(*inputs.finite(q=q, v=velocity(model, constraints, q, v, rows.jacobian, mass_weighted)))
 
 
-def _positions(model: RobotModel, constraints: ConstraintSet, q: Array) -> tuple[Array, ConstraintRows]:
+def nearest(model: RobotModel, constraints: ConstraintSet, q: Array, H: Array | None = None
+            ) -> tuple[Array, ConstraintRows]:
+    """Positions near q (nq,) with f(q) = 0, and the rows there; H (nv, nv): the inertia that measures steps, or 1."""
+    root = None if H is None else np.linalg.inv(np.linalg.cholesky(H))
     rows = evaluate(model, constraints, q, model._zeros, model._zeros, 1)
     holonomic = bound_to(model, constraints).holonomic
     size = _norm(rows.value)
@@ -64,7 +67,11 @@ def _positions(model: RobotModel, constraints: ConstraintSet, q: Array) -> tuple
         if np.abs(rows.value).max() <= TOLERANCE:
             return q.copy(), rows
         A = rows.jacobian[holonomic]
-        step = -A.T @ least_norm(A, rows.value[holonomic])
+        if root is None:
+            step = -A.T @ least_norm(A, rows.value[holonomic])
+        else:
+            Z = A @ root.T
+            step = -root.T @ (Z.T @ least_norm(Z, rows.value[holonomic]))
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
         for _ in range(HALVINGS):
             new_q = model.integrate(q, step)

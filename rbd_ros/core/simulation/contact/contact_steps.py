@@ -83,9 +83,10 @@ class Space(NamedTuple):
     state q, v, where impulses act, before them; zeros (nv,); positions (2, nq), the second that of the inertia in
     `flight`, or NaN; VELOCITIES; M and M⁻¹ (2, nv·nv) at impacts; efforts (nv,); which coordinates friction holds.
 
-    Of contacts (n,): those that are near, that can close, and that are closed by projection; speed of sliding; largest
-    rates that do not bounce. Of contacts (n, 3): rates and their changes; impulses of what stays closed, of impacts,
-    and of a part of the step. Then choice and energy of `share`, `totals`, the search for an impact, `press_space`.
+    Of contacts (n,): those that are near, and that are closed by projection; depth at which they close, infinite where
+    they cannot; speed of sliding; largest rates that do not bounce. Of contacts (n, 3): rates and their changes;
+    impulses of what stays closed, of impacts, and of a part of the step. Then choice and energy of `share`, `totals`,
+    the search for an impact, `press_space`.
     """
 
     flight: Any
@@ -101,8 +102,8 @@ class Space(NamedTuple):
     effort: Any
     held: Any
     near: Any
-    can: Any
     closed: Any
+    depth: Any
     slip: Any
     slow: Any
     rates: Any
@@ -132,7 +133,7 @@ def contact_space(B, damping, n, width):
     return Space(
         step_space(B, damping, 0), np.zeros(rows_size(B)), np.zeros((3 * n, width + 2)), np.empty(n), np.empty(nq),
         np.empty(nv), np.zeros(nv), np.full((2, nq), np.nan), np.empty((VELOCITIES, nv)), np.empty((2, nv * nv)),
-        np.empty(nv), np.empty(nv, np.bool_), np.empty(n, np.bool_), np.empty(n, np.bool_), np.zeros(n, np.bool_),
+        np.empty(nv), np.empty(nv, np.bool_), np.empty(n, np.bool_), np.zeros(n, np.bool_), np.empty(n),
         np.zeros(n), np.empty(n), np.zeros((n, 3)), np.zeros((n, 3)), np.empty((n, 3)), np.empty((n, 3)),
         np.empty((n, 3)), np.zeros(CHOICE), np.empty(ENERGY), np.empty(RESULTS), np.empty(SEARCH),
         press_space(n, nv, width))
@@ -568,12 +569,11 @@ def closed_at(R, margin, closed):
 
 
 @sweep
-def deepest(R, margin, can):
-    """Largest depth of contacts that can close (n,), in units of its tolerance."""
+def deepest(R, depth):
+    """Largest excess of gaps over the depth (n,) at which contacts close, in units of its tolerance."""
     largest = -1.0 / GAP
-    for i in range(margin.shape[0]):
-        if can[i]:
-            largest = max(largest, (-R[3 * i, R.shape[1] - 1] - TOUCH) / GAP)
+    for i in range(depth.shape[0]):
+        largest = max(largest, (-R[3 * i, R.shape[1] - 1] - depth[i]) / GAP)
     return largest
 
 
@@ -634,7 +634,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
     """
     B = robot[0]
     R, margin, R1, margin1 = rows
-    near, can, slow, effort, search = space.near, space.can, space.slow, space.effort, space.search
+    near, depth, slow, effort, search = space.near, space.depth, space.slow, space.effort, space.search
     force, impulse, pushes, choice = space.force, space.impulse, space.pushes, space.choice
     cols, count = contacts[3:]
     n, last = margin.shape[0], R.shape[1] - 1
@@ -659,20 +659,22 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
             if near[i] and turn < IMPACTS:    # closed, and approaching
                 now = rate(R, 3 * i, cols, count, begin[1])
                 hits |= now < -2.0 / flown * abs(rate(space.R, 3 * i, cols, count, space.v) - now) - STILL
-            can[i] = not near[i] and R[3 * i, last] > -STALE and min(margin[i], margin1[i]) > 0.0
-            closes |= can[i] and R1[3 * i, last] < -TOUCH
+            depth[i] = np.inf
+            if not near[i] and R[3 * i, last] > -STALE and min(margin[i], margin1[i]) > 0.0:
+                depth[i] = max(TOUCH, GAP - R[3 * i, last])    # if it opens from less than zero, where it is back
+            closes |= R1[3 * i, last] < -depth[i]
         halved = part < 1.0 - x
         if not (hits or closes or halved):
             break
         if turn >= IMPACTS:
             for i in range(n):
-                near[i] |= can[i] and R1[3 * i, last] < -TOUCH
+                near[i] |= R1[3 * i, last] < -depth[i]
             continue
         if (hits or closes) and not too_slow_to_bounce(B, contacts, begin, part, slow, space):
             return -1
         if closes and not hits:
-            open_search(search, part, deepest(R1, margin1, can))
-            search[BEFORE] = min(deepest(R, margin, can), -1.0)
+            open_search(search, part, deepest(R1, depth))
+            search[BEFORE] = min(deepest(R, depth), -1.0)
             trial = part
             while trial > 0.0:
                 trial = next_trial(search, TRIALS, BISECT, 1.0)
@@ -682,7 +684,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
                                     pushes, space):
                     return -1
                 if trial > 0.0:
-                    judge(search, deepest(R1, margin1, can))
+                    judge(search, deepest(R1, depth))
                     choice[HELD] = 1.0    # for all trials: gaps are continuous in the length
             choice[ASIDE], choice[STEEPER], choice[HELD] = 0.0, 1.0, 0.0
             ended = 1.0 - x - part <= FINEST
@@ -715,14 +717,14 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
         for k in range(3):
             out[i, k], out[i, IMPULSE + k] = force[i, k] + pushes[i, k], impulse[i, k]
         out[i, SLIDING] = max(space.slip[i], 0.0)
-        can[i] = space.slip[i] < 0.0 and out[i, 0] + impulse[i, 0] > 0.0
-        bounced |= can[i]
+        near[i] = space.slip[i] < 0.0 and out[i, 0] + impulse[i, 0] > 0.0
+        bounced |= near[i]
     if bounced:
-        if touching_rows(B, contacts, begin[0], begin[1], space.rest, 0, space.bodies, space.R, space.margin, can,
+        if touching_rows(B, contacts, begin[0], begin[1], space.rest, 0, space.bodies, space.R, space.margin, near,
                          -np.inf) >= 0:
             return -1
         for i in range(n):
-            if can[i]:
+            if near[i]:
                 out[i, SLIDING] = np.hypot(rate(space.R, 3 * i + 1, cols, count, begin[1]),
                                            rate(space.R, 3 * i + 2, cols, count, begin[1]))
     return 1 if known else 0

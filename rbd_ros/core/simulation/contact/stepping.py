@@ -121,7 +121,9 @@ class Stepping:
                 near = near & (start.J[:, 0] @ v <= STILL)
                 continue
             can = ~near & (start.gap > -STALE) & (np.minimum(start.margin, end.gaps.margin) > 0.0)
-            late = can & (end.gaps.gap < -TOUCH)
+            # of what opens from less than zero, where it is back
+            depth = np.where(can, np.maximum(TOUCH, GAP - start.gap), np.inf)
+            late = end.gaps.gap < -depth
             closes, halved = late.any(), length < remaining
             if not (closes or halved):
                 break
@@ -129,14 +131,14 @@ class Stepping:
                 near = near | late
                 continue
 
-            def attempt(s: float, can: Mask = can, part: Callable[..., Ended] = part,
+            def attempt(s: float, depth: Array = depth, part: Callable[..., Ended] = part,
                         whole: float = length) -> tuple[Ended, Array]:
                 end = part(s)
                 choice[HELD] = float(s < whole)    # for all trials: gaps are continuous in the length
-                return end, np.where(can, -end.gaps.gap - TOUCH, -1.0) / GAP
+                return end, (-end.gaps.gap - depth) / GAP
 
             if closes:
-                before = float(np.where(can, -start.gap - TOUCH, -1.0).max()) / GAP
+                before = float((-start.gap - depth).max()) / GAP
                 length, end, _ = first_event(attempt, length, TRIALS, BISECT, 1.0, before)
                 choice[ASIDE], choice[STEEPER], choice[HELD] = 0.0, 1.0, 0.0
             q, v, momentum = end.q, end.v, end.momentum
@@ -247,7 +249,7 @@ class Stepping:
         q2, again = q1, closed.any()
         try:
             while again:
-                q2, _ = touching.onto(q2, v1, closed, np.zeros(n, dtype=bool), moving=False)
+                q2 = touching.close(q2, closed)
                 deep = near & ~closed & (touching.at(q2, v1).gap < -ACCEPTED)    # what others have pushed in
                 closed, again = closed | deep, deep.any()
         except RbdError:

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dynamics.constrained.given import contact_values
-from ...dynamics.constrained.projection import project
+from ...dynamics.constrained.projection import nearest, project
 from ...dynamics.contact.coordinates import closest_points
 from ...dynamics.kinematics import forward_kinematics
+from ...dynamics.mass_matrix import mass_matrix
 from ...errors import RbdError
 from ...lie import se3
 from ...model.assembly import WORLD
@@ -95,10 +96,18 @@ class Touching:
         rows = R.reshape(self.size, 3, nv + 2)
         return Gaps(rows[:, 0, nv + 1], margin, rows[..., :nv], rows[..., nv], R)
 
-    def onto(self, q: Array, v: Array, closed: Mask, stuck: Mask, moving: bool = True) -> tuple[Array, Array]:
-        """The state projected to closed contacts, sticking contacts without slip, and constraints; moving: velocities,
-        too (mass-weighted).
+    def onto(self, q: Array, v: Array, closed: Mask, stuck: Mask) -> tuple[Array, Array]:
+        """The state projected to closed contacts, sticking contacts without slip, and constraints; velocities by their
+        impulses.
         """
+        return project(self.model, self._closing(closed, stuck), q, v, mass_weighted=True)
+
+    def close(self, q: Array, closed: Mask) -> Array:
+        """Positions projected to closed contacts and constraints, by displacements that impulses would cause."""
+        constraints = self._closing(closed, np.zeros(self.size, dtype=bool))
+        return nearest(self.model, constraints, q, mass_matrix(self.model, q))[0]
+
+    def _closing(self, closed: Mask, stuck: Mask) -> ConstraintSet:
         key = closed.tobytes(), stuck.tobytes()
         if key not in self._sets:
             parts: list[Constraint] = [] if self._constraints is None else list(self._constraints.constraints)
@@ -111,8 +120,7 @@ class Touching:
             if len(self._sets) > 100:
                 self._sets.clear()
             self._sets[key] = ConstraintSet(parts)
-        projected = project(self.model, self._sets[key], q, v, mass_weighted=True)
-        return projected.q, projected.v if moving else v
+        return self._sets[key]
 
     def start(self, q: Array, v: Array) -> Array:
         """Positions without overlap: small overlaps are removed, a large one raises an error naming the contact."""
@@ -123,7 +131,7 @@ class Touching:
                 raise RbdError(f"contact '{name}' of model '{self.model.name}': the {self.contacts[i].first} and the "
                                f"{self.contacts[i].second} overlap by {-gaps.gap[i]:.3g} m at the start")
         deep &= gaps.gap >= -DEEPEST
-        return self.onto(q, v, deep, np.zeros(self.size, dtype=bool), False)[0] if deep.any() else q
+        return self.close(q, deep) if deep.any() else q
 
     def place(self, i: int, q: Array) -> tuple[Array, Array, float]:
         """Point (3,) of contact i on the second surface, axes (3, 3) with the normal last, in the world; gap."""
