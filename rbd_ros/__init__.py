@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .core import lie
-from .core.compiled.ahead import compile_all
 from .core.compiled.kernel import COMPILED
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
 from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
@@ -70,6 +69,7 @@ if TYPE_CHECKING:
     from .core.actuation.series_elastic import SeriesSpring
     from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
     from .core.batch import batch
+    from .core.compiled.ahead import compile_all
     from .core.derivatives.balafoutis_patel import BalafoutisPatel, balafoutis_patel
     from .core.derivatives.bodies import BodyDerivatives, body_derivatives
     from .core.derivatives.constrained import (
@@ -217,6 +217,7 @@ _LATER = {
     "AntagonisticQuadratic": "core.actuation.variable_stiffness",
     "StiffnessInput": "core.actuation.variable_stiffness",
     "batch": "core.batch",
+    "compile_all": "core.compiled.ahead",
     "BalafoutisPatel": "core.derivatives.balafoutis_patel",
     "balafoutis_patel": "core.derivatives.balafoutis_patel",
     "BodyDerivatives": "core.derivatives.bodies",
