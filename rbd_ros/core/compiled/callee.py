@@ -44,6 +44,9 @@ class Intrinsic:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
+    def __call__(self, *arguments: Any) -> Any:
+        raise TypeError(f"{self._function.__name__}: for compiled callers only")
+
     @functools.cached_property
     def _numba_type_(self) -> Any:
         from . import linking
