@@ -1,12 +1,15 @@
 """What a node says while it loads: that kernels are compiled only where they are."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from harness import NodeProcess, Peer
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 import rbd_ros as rbd
+from rbd_ros.core.compiled.entry import EXTENSION
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="rod" default="rod"/>
@@ -32,6 +35,20 @@ def test_compiling_is_announced_where_it_happens(tmp_path, private_domain, monke
         assert ("compiling kernels, once" in line) == cold
     finally:
         process.kill()
+
+
+@pytest.mark.skipif(not EXTENSION, reason="kept by numba")
+def test_a_node_whose_kernels_are_kept_does_not_import_numba(tmp_path, private_domain, monkeypatch):
+    monkeypatch.setenv("RBD_TEST_OF_ITS_OWN", "1")    # a process that is no fork
+    for _ in range(2):    # the first one may have to compile
+        process = NodeProcess(tmp_path, "feedforward", robot_description_file=str(rbd.sample_path("two_link")))
+        try:
+            with Peer() as peer:
+                peer.spin_until(lambda process=process: "'two_link' ready in" in process.output(), "model")
+            loaded = Path(f"/proc/{process.process.pid}/maps").read_text()
+        finally:
+            process.kill()
+    assert "_door" in loaded and "numba/_dispatcher" not in loaded
 
 
 def test_a_xacro_file_with_arguments(tmp_path, private_domain):
