@@ -7,14 +7,10 @@ import contextlib
 import functools
 import hashlib
 import importlib
-import importlib.util
 import os
-import sys
-from pathlib import Path
-
-import numpy as np
 
 from .cache import cache_directory, prepare
+from .versions import versions
 
 
 @functools.cache
@@ -32,19 +28,3 @@ def unavailable() -> str:
     except ImportError as reason:
         return str(reason)
     return ""
-
-
-@functools.cache
-def versions() -> str:
-    """Of Python, NumPy, numba and llvmlite. Raises `ImportError`."""
-    return "\n".join([str(sys.version_info[:3]), np.__version__, *map(_version, ("numba", "llvmlite"))])
-
-
-def _version(package: str) -> str:
-    """The text that tells the version, without importing the package."""
-    spec = importlib.util.find_spec(package)
-    if spec is None:
-        raise ImportError(f"No module named '{package}'")
-    with contextlib.suppress(OSError, TypeError):
-        return Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8")    # type: ignore[arg-type]
-    return str(importlib.import_module(package).__version__)

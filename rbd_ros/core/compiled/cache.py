@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 from ..errors import warn
+from .versions import processor, versions
 
 _CORE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE)
@@ -93,8 +94,6 @@ def _key_of_outsider(path: Path) -> str:
 
 @functools.cache
 def _machine() -> str:
-    from .availability import versions
-    from .object_code import processor
     return f"{versions()} {processor()}"
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .cache import is_own, prepare
+from .versions import processor
 
 
 class Code(NamedTuple):
@@ -118,14 +119,6 @@ def machine() -> Any:
         llvm.initialize_native_asmprinter()
     # opt: 2 and 3 take longer, without gain for straight-line code
     return llvm.Target.from_default_triple().create_target_machine(**processor(), opt=1, jit=True)
-
-
-@functools.cache
-def processor() -> dict[str, str]:
-    """Name and features, as llvmlite's targets take them."""
-    import llvmlite.binding as llvm
-
-    return {"cpu": llvm.get_host_cpu_name(), "features": llvm.get_host_cpu_features().flatten()}
 
 
 def read(path: Path) -> bytes | None:

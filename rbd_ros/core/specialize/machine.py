@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..compiled import object_code
 from ..compiled.cache import cache_directory, is_own
+from ..compiled.versions import processor
 from .program import NoProgram
 
 KEPT = 400    # files of machine code in the cache
@@ -97,7 +98,7 @@ def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:
 def _hash(key: str, machine: Any) -> str:
     import llvmlite
 
-    whole = "\n".join([key, llvmlite.__version__, machine.triple, *object_code.processor().values()])
+    whole = "\n".join([key, llvmlite.__version__, machine.triple, *processor().values()])
     return hashlib.sha256(whole.encode()).hexdigest()[:24]
 
 
