@@ -214,6 +214,18 @@ def test_steps_with_contacts(integrator, seed):
             np.testing.assert_allclose(one.force, other.force, atol=close * scale)
 
 
+def test_corners_that_rock():
+    """A corner that opens from a depth within tolerance does not close at once, again and again."""
+    model, contacts, q, v = scene(7)
+    keywords = {"contacts": contacts, "q": q, "v": v, "step": 2e-3, "integrator": "variational"}
+    many, compiled, plain = Simulator(model, **keywords), Simulator(model, **keywords), one_by_one(model, **keywords)
+    many.step(n=190)
+    for each in (compiled, plain):
+        each.reset(many.q, many.v)
+        each.step(n=10)
+    np.testing.assert_allclose(compiled.v, plain.v, rtol=0, atol=1e-9 * (1.0 + np.abs(plain.v).max()))
+
+
 @pytest.mark.parametrize("seeds", [(2, 7), pytest.param(range(8), marks=pytest.mark.thorough)], ids=["two", "all"])
 @pytest.mark.parametrize("integrator", ["variational", "rk4"])
 def test_compiled_steps_take_over_what_bounces(integrator, seeds, monkeypatch):

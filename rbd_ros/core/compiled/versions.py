@@ -20,10 +20,10 @@ def versions() -> str:
 def _version(package: str) -> str:
     """The text that tells the version."""
     spec = importlib.util.find_spec(package)
-    if spec is None:
+    if spec is None or spec.origin is None:    # nothing, or a mere folder
         raise ImportError(f"No module named '{package}'")
-    with contextlib.suppress(OSError, TypeError):
-        return Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8")    # type: ignore[arg-type]
+    with contextlib.suppress(OSError):
+        return Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8")
     return str(importlib.import_module(package).__version__)
 
 

@@ -53,25 +53,21 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
     if bound_to(model, constraints).size == 0:
         return Projected(q.copy(), v.copy())
     q, rows = nearest(model, constraints, q)
-    return Projected(*inputs.finite(q=q, v=velocity(model, constraints, q, v, rows.jacobian, mass_weighted)))
+    A, root = rows.jacobian, _root_of_mobility(model, q) if mass_weighted else None
+    return Projected(*inputs.finite(q=q, v=v - _least_change(A, A @ v, root)))
 
 
-def nearest(model: RobotModel, constraints: ConstraintSet, q: Array, H: Array | None = None
+def nearest(model: RobotModel, constraints: ConstraintSet, q: Array, mass_weighted: bool = False
             ) -> tuple[Array, ConstraintRows]:
-    """Positions near q (nq,) with f(q) = 0, and the rows there; H (nv, nv): the inertia that measures steps, or 1."""
-    root = None if H is None else np.linalg.inv(np.linalg.cholesky(H))
+    """Positions near q (nq,) with f(q) = 0, and the rows there; mass_weighted: steps as by impulses at q."""
+    root = _root_of_mobility(model, q) if mass_weighted else None
     rows = evaluate(model, constraints, q, model._zeros, model._zeros, 1)
     holonomic = bound_to(model, constraints).holonomic
     size = _norm(rows.value)
     for _ in range(ITERATIONS):
         if np.abs(rows.value).max() <= TOLERANCE:
             return q.copy(), rows
-        A = rows.jacobian[holonomic]
-        if root is None:
-            step = -A.T @ least_norm(A, rows.value[holonomic])
-        else:
-            Z = A @ root.T
-            step = -root.T @ (Z.T @ least_norm(Z, rows.value[holonomic]))
+        step = -_least_change(rows.jacobian[holonomic], rows.value[holonomic], root)
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
         for _ in range(HALVINGS):
             new_q = model.integrate(q, step)
@@ -91,14 +87,17 @@ def nearest(model: RobotModel, constraints: ConstraintSet, q: Array, H: Array | 
     return q, rows
 
 
-def velocity(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, A: Array, mass_weighted: bool) -> Array:
-    """v (nv,) without its component normal to the manifold; A (m, nv) at q."""
-    if not mass_weighted:
-        return np.asarray(v - A.T @ least_norm(A, A @ v))
-    M = mass_matrix(model, q)
-    X = solve_mass_matrix(model, M, np.ascontiguousarray(A.T))
-    Z = np.linalg.solve(np.linalg.cholesky(M), A.T).T    # positive definite: checked by `solve_mass_matrix`
-    return np.asarray(v - X @ least_norm(Z, A @ v))
+def _root_of_mobility(model: RobotModel, q: Array) -> Array:
+    """R (nv, nv) with R Rᵀ = M⁻¹ at q (nq,)."""
+    return np.asarray(np.linalg.cholesky(solve_mass_matrix(model, mass_matrix(model, q), np.eye(model.nv))))
+
+
+def _least_change(A: Array, c: Array, root: Array | None) -> Array:
+    """The x (nv,) with A x = c (m,) and the least xᵀ M x, or |x| without `_root_of_mobility`."""
+    if root is None:
+        return np.asarray(A.T @ least_norm(A, c))
+    Z = A @ root
+    return np.asarray(root @ (Z.T @ least_norm(Z, c)))
 
 
 def least_norm(Z: Any, c: Array) -> Array:

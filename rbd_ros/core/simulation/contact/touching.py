@@ -11,7 +11,6 @@ from ...dynamics.constrained.given import contact_values
 from ...dynamics.constrained.projection import nearest, project
 from ...dynamics.contact.coordinates import closest_points
 from ...dynamics.kinematics import forward_kinematics
-from ...dynamics.mass_matrix import mass_matrix
 from ...errors import RbdError
 from ...lie import se3
 from ...model.assembly import WORLD
@@ -105,7 +104,7 @@ class Touching:
     def close(self, q: Array, closed: Mask) -> Array:
         """Positions projected to closed contacts and constraints, by displacements that impulses would cause."""
         constraints = self._closing(closed, np.zeros(self.size, dtype=bool))
-        return nearest(self.model, constraints, q, mass_matrix(self.model, q))[0]
+        return nearest(self.model, constraints, q, mass_weighted=True)[0]
 
     def _closing(self, closed: Mask, stuck: Mask) -> ConstraintSet:
         key = closed.tobytes(), stuck.tobytes()
