@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -289,12 +290,17 @@ BROKEN = "raise ImportError('numba of this test is broken')\n"
 needs_extension = pytest.mark.skipif(not entry.EXTENSION, reason="kept by numba")
 
 
-def start(cache, before="", *folders):
+def run_code(code, cache, *folders, **environment):
+    """A new process."""
+    environment = os.environ | {"RBD_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(
+        [*map(str, folders), str(CORE.parents[1]), os.environ.get("PYTHONPATH", "")])} | environment
+    return subprocess.run([sys.executable, "-c", code], env=environment, check=False, text=True, capture_output=True)
+
+
+def start(cache, before="", *folders, **environment):
     """What START writes in a new process; its warnings."""
-    environment = dict(os.environ, RBD_CACHE_DIR=str(cache), PYTHONPATH=os.pathsep.join(
-        [*map(str, folders), str(CORE.parents[1]), os.environ.get("PYTHONPATH", "")]))
-    ended = subprocess.run([sys.executable, "-c", before + START], env=environment, check=True, text=True,
-                           capture_output=True)
+    ended = run_code(before + START, cache, *folders, **environment)
+    assert ended.returncode == 0, ended.stderr
     imported, result = ended.stdout.split()
     return imported == "True", result, ended.stderr
 
@@ -327,7 +333,7 @@ def test_numba_is_imported_for_functions_that_are_not_found(started, change):
 @needs_extension
 def test_code_that_calls_unknown_functions_is_compiled_again(started, tmp_path):
     cache, result = started
-    for name in ("imported", "dynamics.inverse", "dynamics.forward"):
+    for name in ("compiled.calling", "dynamics.inverse", "dynamics.forward"):
         shutil.copytree(cache / name, tmp_path / "cache" / name)
     for path in (tmp_path / "cache").rglob("inverse_dynamics_entry-*.o"):
         names, code = object_code.read(path).split(b"\n", 1)
@@ -345,3 +351,38 @@ def test_a_numba_that_cannot_be_imported_is_not_used(started, tmp_path):
         imported, plain, said = start(cache, "", tmp_path)
         assert not imported and "numba is not used (numba of this test is broken)" in said
         np.testing.assert_allclose(*(np.frombuffer(bytes.fromhex(x)) for x in (plain, result)), rtol=1e-9)
+
+
+@needs_extension
+def test_a_numba_that_breaks_later_is_not_used_by_the_next_process(tmp_path):
+    """Damaged, with the version that could be imported."""
+    version = tmp_path / "numba" / "_version.py"
+    version.parent.mkdir()
+    shutil.copy(Path(importlib.util.find_spec("numba").origin).with_name("_version.py"), version)
+    (tmp_path / "numba" / "__init__.py").write_text(BROKEN)
+    ask = "import rbd_ros as rbd; from rbd_ros.core.compiled import availability as a; print(a._note().parent)"
+    folder = Path(run_code(ask, tmp_path / "cache").stdout.strip())
+    assert (folder / "imported").is_file()
+    first = run_code(START, tmp_path / "cache", tmp_path)
+    assert first.returncode == 1 and "numba of this test is broken" in first.stderr
+    imported, _, said = start(tmp_path / "cache", "", tmp_path)
+    assert not imported and "numba is not used (numba of this test is broken)" in said
+
+
+@needs_extension
+@pytest.mark.parametrize("mode", ["0", "1"])
+def test_numba_can_be_used_after_machine_code_was_loaded(started, mode):
+    """Whole, with what its modules hold; arrays made before are freed after, as a debugging allocator checks."""
+    cache, result = started
+    ended = run_code(START + """
+import numba, numba._helperlib
+import numba.core.runtime._nrt_python
+print(numba._helperlib.c_helpers["do_raise"] > 0, numba.njit(lambda x: (x + x).sum())(np.arange(3.0)))
+rbd.mass_matrix(model, q)
+""", cache, PYTHONDEVMODE=mode)
+    assert ended.stdout.split() == ["False", result, "True", "6.0"], ended.stderr
+
+
+@pytest.mark.parametrize("cache", ["x" * 300, "/proc/none"])
+def test_a_cache_that_cannot_be_is_no_error(cache, started):
+    assert start(f"/tmp/{cache}" if cache[0] == "x" else cache)[1] == started[1]

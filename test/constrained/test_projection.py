@@ -42,6 +42,25 @@ def test_least_change_of_the_velocity(name):
     assert rbd.kinetic_energy(model, q, weighted) < rbd.kinetic_energy(model, q, v)
 
 
+def test_a_heavy_link_at_the_end_of_a_light_chain():
+    """Whose inertia is so near to singular that its inverse is not positive definite in floating point."""
+    def link(i):
+        m = 10.0 if i == 12 else 1e-5
+        return (f'<link name="l{i}"><inertial><origin xyz="0.5 0 0"/><mass value="{m}"/>'
+                f'<inertia ixx="{m}" iyy="{m}" izz="{m}" ixy="0" ixz="0" iyz="0"/></inertial></link>')
+
+    joints = (f'<joint name="j{i}" type="continuous"><parent link="l{i - 1}"/><child link="l{i}"/>'
+              '<origin xyz="1 0 0"/><axis xyz="0 0 1"/></joint>' for i in range(1, 13))
+    model = rbd.load_urdf(f'<robot name="cable"><link name="l0"/>{"".join(map(link, range(1, 13)))}{"".join(joints)}'
+                          "</robot>")
+    coupled = rbd.ConstraintSet([rbd.JointCoupling({"j1": 1.0, "j2": -1.0})])
+    for seed in range(20):
+        q, v = np.random.default_rng(seed).normal(size=(2, model.nv))
+        got = rbd.project(model, coupled, q, v, mass_weighted=True)
+        assert abs(got.q[0] - got.q[1]) < 1e-12 and abs(got.v[0] - got.v[1]) < 1e-9 * np.abs(got.v).max()
+        assert rbd.kinetic_energy(model, got.q, got.v) < 1.0001 * rbd.kinetic_energy(model, got.q, v)
+
+
 def test_what_is_out_of_reach():
     model = rbd.sample("two_link")
     far = rbd.ConstraintSet([rbd.FixedContact("tip", kind="point", world=[2.0, 0.0, 0.0], name="far")])

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib
 import os
+from pathlib import Path
 
-from .cache import cache_directory, prepare
-from .versions import versions
+from .cache import folder_of, prepare
 
 
 @functools.cache
@@ -19,12 +18,28 @@ def unavailable() -> str:
     if os.environ.get("RBD_DISABLE_COMPILE"):
         return "RBD_DISABLE_COMPILE is set"
     try:
-        imported = cache_directory() / "imported" / hashlib.sha256(versions().encode()).hexdigest()[:16]
-        if not imported.is_file():
+        note = _note()
+        if note is None or not os.path.isfile(note):    # `Path.is_file` raises where access is denied
             importlib.import_module(".calling", __package__)
-            with contextlib.suppress(OSError, RuntimeError):    # without a writable cache numba is imported each time
-                if prepare(imported.parent):
-                    imported.touch()
+            with contextlib.suppress(OSError):    # without a writable cache numba is imported each time
+                if note is not None and prepare(note.parent):
+                    note.touch()
     except ImportError as reason:
         return str(reason)
     return ""
+
+
+def forget() -> None:
+    """Numba cannot be imported any more: the next process shall find out."""
+    note = _note()
+    if note is not None:
+        with contextlib.suppress(OSError):
+            note.unlink(missing_ok=True)
+
+
+def _note() -> Path | None:
+    """The file that notes that numba was imported, in this version, by these sources; None without a home."""
+    try:
+        return folder_of(f"{__package__}.calling") / "imported"
+    except RuntimeError:
+        return None

@@ -8,7 +8,7 @@ later.
 | `_reader` | `numba.extending.intrinsic`, which is public; `make_array`, `make_tuple` of its context and `populate_array` of `numba.np.arrayobj`, which `numba.carray` uses | `numba.cfunc` functions by hand, one for each number of arguments |
 | `at_address` | `CFunc` of `numba.core.ccallback`, which `numba.cfunc` makes, and `serialize_using_object_code` and `_final_module` of its library | `numba.cfunc`, and code is compiled in each process |
 | `cache_in` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `_cache` of dispatchers, for calls without the extension | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
-| `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to test whether they are installed | the first result of a process takes 0.2 s longer |
+| `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to test whether they are installed | the first result of a process that compiles takes 0.2 s longer |
 """    # noqa: E501
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ the plain function runs, after the same checks.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 import time
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import object_code
+from .availability import forget
 from .cache import folder_of, is_own, prepare
 from .computing_time import add_compiling
 from .kernel import BARE, COMPILED, OPTIONS
@@ -75,7 +77,7 @@ class Entry:
             return False
         if EXTENSION:
             name = object_code.file_of(self.python, self.signature)
-            return bool(name) and (folder / name).is_file() and is_own(folder)
+            return bool(name) and os.path.isfile(folder / name) and is_own(folder)
         return any(folder.glob(f"*.{self.name}-*.nbc")) and is_own(folder)
 
     def compile(self) -> None:
@@ -100,7 +102,11 @@ class Entry:
         """The code by numba, which this imports."""
         if not self.cached() and sys.stderr is not None and sys.stderr.isatty():
             print(f"rbd_ros: compiling {self.name} (once; `rbd compile` does all ahead) …", file=sys.stderr, flush=True)
-        from . import calling
+        try:
+            from . import calling
+        except ImportError:
+            forget()
+            raise
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", calling.SLOW)
             compile_entry = calling.at_address if EXTENSION else calling.dispatcher

@@ -4,7 +4,7 @@ Uses internals of numba like `linking`, whose table continues here. Tested with 
 
 | here | in numba | without it |
 |---|---|---|
-| `_add_functions` | the tables `c_helpers` of its extensions `_helperlib` and `_nrt_python`, and that machine code calls their functions by the names `numba_…` and `NRT_…` | numba is imported before machine code is loaded, which takes a quarter of a second |
+| `_add_functions` | the tables `c_helpers` of its extensions `_helperlib` and `_nrt_python`, that machine code calls their functions by the names `numba_…` and `NRT_…`, and `memsys_use_cpython_allocator` | numba is imported before machine code is loaded, which takes a quarter of a second |
 """    # noqa: E501
 from __future__ import annotations
 
@@ -80,8 +80,10 @@ def _add_functions() -> None:
     """Register with llvmlite the functions of numba that machine code calls: for arrays, and for errors."""
     import llvmlite.binding as llvm
 
-    for prefix, name in (("numba_", "numba._helperlib"), ("NRT_", "numba.core.runtime._nrt_python")):
-        for function, address in _extension(name).c_helpers.items():
+    memory = _extension("numba.core.runtime._nrt_python")
+    memory.memsys_use_cpython_allocator()    # as numba does when it is imported, perhaps later: while arrays exist
+    for prefix, module in (("numba_", _extension("numba._helperlib")), ("NRT_", memory)):
+        for function, address in module.c_helpers.items():
             llvm.add_symbol(f"{prefix}{function}", address)
 
 
@@ -97,6 +99,7 @@ def _extension(name: str) -> Any:
         raise ImportError(f"{folder} has no extension '{name}'")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.modules.pop(name, None)    # for numba, if it is imported later
     return module
 
 

@@ -89,7 +89,9 @@ def nearest(model: RobotModel, constraints: ConstraintSet, q: Array, mass_weight
 
 def _root_of_mobility(model: RobotModel, q: Array) -> Array:
     """R (nv, nv) with R Rᵀ = M⁻¹ at q (nq,)."""
-    return np.asarray(np.linalg.cholesky(solve_mass_matrix(model, mass_matrix(model, q), np.eye(model.nv))))
+    M, one = mass_matrix(model, q), np.eye(model.nv)
+    solve_mass_matrix(model, M, one)    # raises for a singular one
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(M).T, one))
 
 
 def _least_change(A: Array, c: Array, root: Array | None) -> Array:

@@ -571,7 +571,7 @@ def closed_at(R, margin, closed):
 @sweep
 def deepest(R, depth):
     """Largest excess of gaps over the depth (n,) at which contacts close, in units of its tolerance."""
-    largest = -1.0 / GAP
+    largest = -np.inf
     for i in range(depth.shape[0]):
         largest = max(largest, (-R[3 * i, R.shape[1] - 1] - depth[i]) / GAP)
     return largest
