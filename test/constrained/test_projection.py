@@ -45,7 +45,7 @@ def test_least_change_of_the_velocity(name):
 def test_a_heavy_link_at_the_end_of_a_light_chain():
     """Whose inertia is so near to singular that its inverse is not positive definite in floating point."""
     def link(i):
-        m = 10.0 if i == 12 else 1e-5
+        m = 10.0 if i == 12 else 1e-6
         return (f'<link name="l{i}"><inertial><origin xyz="0.5 0 0"/><mass value="{m}"/>'
                 f'<inertia ixx="{m}" iyy="{m}" izz="{m}" ixy="0" ixz="0" iyz="0"/></inertial></link>')
 
