@@ -370,19 +370,71 @@ def test_a_numba_that_breaks_later_is_not_used_by_the_next_process(tmp_path):
 
 
 @needs_extension
-@pytest.mark.parametrize("mode", ["0", "1"])
-def test_numba_can_be_used_after_machine_code_was_loaded(started, mode):
-    """Whole, with what its modules hold; arrays made before are freed after, as a debugging allocator checks."""
+def test_numba_can_be_used_after_machine_code_was_loaded(started):
+    """With all submodules as attributes; with Python's debug allocator."""
     cache, result = started
     ended = run_code(START + """
 import numba, numba._helperlib
 import numba.core.runtime._nrt_python
 print(numba._helperlib.c_helpers["do_raise"] > 0, numba.njit(lambda x: (x + x).sum())(np.arange(3.0)))
 rbd.mass_matrix(model, q)
-""", cache, PYTHONDEVMODE=mode)
+""", cache, PYTHONDEVMODE="1")
     assert ended.stdout.split() == ["False", result, "True", "6.0"], ended.stderr
 
 
-@pytest.mark.parametrize("cache", ["x" * 300, "/proc/none"])
-def test_a_cache_that_cannot_be_is_no_error(cache, started):
-    assert start(f"/tmp/{cache}" if cache[0] == "x" else cache)[1] == started[1]
+ALLOCATES = """
+import numpy as np
+from rbd_ros.core.compiled.entry import entry
+
+
+@entry("float64(int64)", nogil=True)
+def work(n):
+    total = 0.0
+    for k in range(n):
+        x = np.ones(1000)
+        x[k % 1000] += 1.0
+        total += x.sum()
+    return total
+"""
+USES = """
+import sys, threading, allocates
+print(allocates.work(1), "numba" in sys.modules)
+imported = threading.Event()
+def work():
+    while not imported.is_set():
+        allocates.work(10_000)
+thread = threading.Thread(target=work)
+thread.start()
+import numba
+imported.set()
+thread.join()
+print(allocates.work(2))
+"""
+
+
+@needs_extension
+def test_numba_is_imported_while_machine_code_allocates(tmp_path):
+    """Arrays allocated before are freed after, by the same allocator: Python's debug allocator would abort."""
+    (tmp_path / "allocates.py").write_text(ALLOCATES)
+    assert run_code("import allocates; allocates.work.compile()", tmp_path / "cache", tmp_path).returncode == 0
+    ended = run_code(USES, tmp_path / "cache", tmp_path, PYTHONDEVMODE="1")
+    assert ended.stdout.split() == ["1001.0", "False", "2002.0"], ended.stderr
+
+
+HOMELESS = """
+import os
+from pathlib import Path
+def expanduser(path):
+    raise RuntimeError("Could not determine home directory.")
+del os.environ["RBD_CACHE_DIR"]
+os.environ.pop("XDG_CACHE_HOME", None)
+Path.expanduser = expanduser
+"""
+
+
+@pytest.mark.parametrize(("before", "cache"), [("", "/tmp/" + "x" * 300), ("", "/proc/none"), (HOMELESS, "")],
+                         ids=["name too long", "not to be made", "no home"])
+def test_without_a_possible_cache_code_is_compiled(before, cache):
+    ended = run_code(before + "from rbd_ros.core.model import state\nstate.gather_wrenches.compile()\n"
+                     "import rbd_ros as rbd\nprint(rbd.COMPILED, state.gather_wrenches.cached())", cache)
+    assert ended.stdout.split() == ["True", "False"], ended.stderr

@@ -194,9 +194,9 @@ def test_steps_with_contacts(integrator, seed):
     keywords = {"contacts": contacts, "q": q, "v": v, "step": 2e-3, "integrator": integrator}
     many, single, compiled = (Simulator(model, **keywords) for _ in range(3))
     plain = one_by_one(model, **keywords)
-    # In one scene corners rock ever faster, until gaps of 1e-14 m hide it, at 4e-7 m/s: rounding decides which one
-    # presses last.
-    close = 1e-4 if (integrator, seed) == ("variational", 7) else 1e-6
+    # In scene 7 two corners rock, with impacts down to 4e-7 m/s, which is the resolution of gaps of 1e-14 m: rounding
+    # decides which of them presses last.
+    close = 1e-5 if (integrator, seed) == ("variational", 7) else 1e-6
     for _ in range(30):
         for each in (compiled, plain):
             each.reset(many.q, many.v)    # chaos would part them

@@ -90,7 +90,7 @@ def nearest(model: RobotModel, constraints: ConstraintSet, q: Array, mass_weight
 def _root_of_mobility(model: RobotModel, q: Array) -> Array:
     """R (nv, nv) with R Rᵀ = M⁻¹ at q (nq,)."""
     M, one = mass_matrix(model, q), np.eye(model.nv)
-    solve_mass_matrix(model, M, one)    # raises for a singular one
+    solve_mass_matrix(model, M, one[:, :0])    # raises for a singular one
     return np.asarray(np.linalg.solve(np.linalg.cholesky(M).T, one))
 
 

@@ -661,7 +661,7 @@ def contact_step(robot, contacts, laws, begin, known, efforts, h, rows, end, out
                 hits |= now < -2.0 / flown * abs(rate(space.R, 3 * i, cols, count, space.v) - now) - STILL
             depth[i] = np.inf
             if not near[i] and R[3 * i, last] > -STALE and min(margin[i], margin1[i]) > 0.0:
-                depth[i] = max(TOUCH, GAP - R[3 * i, last])    # if it opens from less than zero, where it is back
+                depth[i] = max(TOUCH, GAP - R[3 * i, last])    # opening from below zero: deeper than now
             closes |= R1[3 * i, last] < -depth[i]
         halved = part < 1.0 - x
         if not (hits or closes or halved):

@@ -121,7 +121,7 @@ class Stepping:
                 near = near & (start.J[:, 0] @ v <= STILL)
                 continue
             can = ~near & (start.gap > -STALE) & (np.minimum(start.margin, end.gaps.margin) > 0.0)
-            # of what opens from less than zero, where it is back
+            # at which contacts close: of one that opens from below zero, deeper than now
             depth = np.where(can, np.maximum(TOUCH, GAP - start.gap), np.inf)
             late = end.gaps.gap < -depth
             closes, halved = late.any(), length < remaining
