@@ -65,7 +65,7 @@ def test_a_stop_is_named(arm):
 
 def test_the_arm_arrives(arm):
     result = move(*EXAMPLE.split("move_arm.py ")[1].split())
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"^joint_1 +0\.(49|50)\d+  moved by +0\.(49|50)\d+  off by 0\.00", result.stdout, re.MULTILINE)
     lines = result.stdout.splitlines()
     assert len(lines) == 7
@@ -90,7 +90,7 @@ def test_a_joint_that_is_not_the_robots_is_not_sent(arm):
         finally:
             process.kill()
     said, errors = process.communicate()
-    assert process.returncode == 0, errors
+    assert process.returncode == 0, said + errors
     assert re.search(r"^joint_1 +0\.(39|40)\d+", said, re.MULTILINE) and "world_joint" not in said
 
 

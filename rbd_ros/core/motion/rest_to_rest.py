@@ -15,8 +15,7 @@ Array = NDArray[np.float64]
 _QUINTIC = [np.poly1d([6.0, -15.0, 10.0, 0.0, 0.0, 0.0])]
 for _ in range(4):
     _QUINTIC.append(_QUINTIC[-1].deriv())
-PEAK_SPEED = 1.875         # largest derivative of s, at x = 1/2
-PEAK_ACCELERATION = 10.0 / np.sqrt(3.0)    # largest second derivative of s
+PEAK_SPEED = 1.875    # largest derivative of s, at x = 1/2
 
 
 class RestToRestMotion(SampledMotion):

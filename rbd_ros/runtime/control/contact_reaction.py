@@ -29,6 +29,7 @@ from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.errors import RbdError
 from ...core.estimation.momentum_observer import MomentumObserver
 from ...core.model.robot_model import RobotModel
+from ...core.motion.rest_to_rest import PEAK_SPEED
 from ...core.motion.retimed import Retimed
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint
 from ...core.motion.velocity_limits import velocity_limits
@@ -44,7 +45,6 @@ SOURCES = ("command", "joint_states")
 LONGEST, LATE = 0.1, 3.0    # s, and periods: longest interval between states; longer ones reset the observer
 BRAKE = 0.15        # s in which a motion comes to rest on its path, and in which it is resumed
 RETURN = 0.25       # share of the velocity limits for the return to the path
-STEEPEST = 1.875    # largest slope of a quintic polynomial from rest to rest
 SOFT = 0.25         # share of the hold's damping while the arm yields
 SETTLING = 5.0      # time constants of the observer in which no contact begins or ends, after a gap, and after a
 STEP = 0.2          # drop of the command's share in the output by more than this, because steps of the effort act late
@@ -206,7 +206,7 @@ class ContactReaction:
             self._watch()
         else:
             end = max(time - self.settings.retract, 0.0)
-            duration = STEEPEST * (self._braked - end) + BRAKE
+            duration = PEAK_SPEED * (self._braked - end) + BRAKE
             self._follow(Retimed(motion, self._braked, 0.0, end, 0.0, duration), duration)
             self.state = "retracting"
 
@@ -225,7 +225,7 @@ class ContactReaction:
         present = np.array(controller.state.q)
         goal = self._turns.nearest(motion.sample(time).q, present)
         share = float(np.max(np.abs(goal - present) / (RETURN * velocity_limits(self._model)), initial=0.0))
-        duration = max(STEEPEST * share, controller.settings.safety.ramp_in, 2.0 * BRAKE)
+        duration = max(PEAK_SPEED * share, controller.settings.safety.ramp_in, 2.0 * BRAKE)
         zero = np.zeros(self._model.nv)
         self._follow(Trajectory([Waypoint(duration, goal, zero, zero)], Reference.rest(present)), duration)
         self.state = "returning"

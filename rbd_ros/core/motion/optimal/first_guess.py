@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..rest_to_rest import PEAK_SPEED
 from ..splines import SplineMotion
 from .nodes import Nodes
 from .problem import Problem
 from .task import Task
 
 Array = NDArray[np.float64]
-PEAK_TO_MEAN_SPEED = 1.875    # of the minimum-jerk motion
 DURATION_FACTOR = 1.5         # duration of the first guess over the one required by the speed limits
 TOLERANCE = 1e-9              # of ends and waypoints, relative to their largest value
 USUAL_SPEED = 1.0             # rad/s or m/s, assumed for joints without a velocity limit
@@ -86,7 +86,7 @@ def first_duration(task: Task) -> float:
     fractions = np.diff(np.concatenate([[0.0], task.via_times, [1.0]]))
     limit = task.limits.velocity[task.index]
     speed = np.where(np.isfinite(limit), limit, USUAL_SPEED)
-    needed = PEAK_TO_MEAN_SPEED * float((np.abs(np.diff(points, axis=0)) / speed / fractions[:, None]).max())
+    needed = PEAK_SPEED * float((np.abs(np.diff(points, axis=0)) / speed / fractions[:, None]).max())
     low, high = task.durations
     return float(np.clip(DURATION_FACTOR * max(needed, 0.1), low * 1.01, high * 0.99))
 

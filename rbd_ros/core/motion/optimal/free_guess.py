@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..collision.planned_path import search_path
+from ..rest_to_rest import PEAK_SPEED
 from ..splines import SplineMotion, basis
-from .first_guess import DURATION_FACTOR, PEAK_TO_MEAN_SPEED, USUAL_SPEED, dense
+from .first_guess import DURATION_FACTOR, USUAL_SPEED, dense
 from .task import Task
 
 Array = NDArray[np.float64]
@@ -50,7 +51,7 @@ def free_guess(task: Task, control: Array, T: float, number: int) -> tuple[Task,
 def _duration(task: Task, points: Array) -> float:
     """A duration (s) within the bounds, long enough for the speed limits."""
     speed = np.where(np.isfinite(task.limits.velocity), task.limits.velocity, USUAL_SPEED)
-    needed = PEAK_TO_MEAN_SPEED * float((np.abs(np.diff(points, axis=0)).sum(axis=0) / speed).max())
+    needed = PEAK_SPEED * float((np.abs(np.diff(points, axis=0)).sum(axis=0) / speed).max())
     low, high = task.durations
     return float(np.clip(DURATION_FACTOR * needed, 1.01 * low, 0.99 * high))
 
