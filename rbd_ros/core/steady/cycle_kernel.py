@@ -31,7 +31,7 @@ from ..motion.cycle import clipped, followed, picked
 from ..motion.polynomial import polynomial_rows
 from . import tracking
 from .stream_times import (
-    CLOCK, CYCLES, LOOP, NOW, SHARE, SLOW, TRANSIT, clock_advance, clock_leaps, clock_pace, clock_period,
+    CLOCK, CYCLES, LOOP, NOW, SHARE, SLOW, STAMP_PERIOD, TRANSIT, clock_advance, clock_leaps, clock_pace,
     cycle_received, judge, transit_age,
 )
 
@@ -79,7 +79,7 @@ def admitted(q0, v0, q, v, K, n, S, passed, waited):
     """Whether the state is fresh and continuous with the last one; if so, advance the clock."""
     if not (waited < K[TIMEOUT] and passed >= 0.0) or clock_leaps(S, AT_CLOCK, passed, waited):
         return False
-    period = clock_period(S, AT_CLOCK)
+    period = S[AT_CLOCK + STAMP_PERIOD]
     r = SCALARS
     return follows(q0, v0, q, v, K[r + BOUND * n:r + USUAL * n], K[r + USUAL * n:r + TURN * n],
                    K[r + TURN * n:r + LIMIT * n], max(passed, waited, 2.0 * period), max(passed, period))

@@ -10,12 +10,14 @@ import numpy as np
 from ..compiled.entry import quick_entry
 from ..compiled.exact import exact
 
-CLOCK = ("advance", "step", "interval", "count", "advances", "offset", "until", "rate", "highest", "highest_before")
+CLOCK = ("advance", "step", "interval", "count", "advances", "offset", "until", "rate", "highest", "highest_before",
+         "period")
 TRANSIT = ("least", "least_before", "until")
 LOOP = ("rate", "max_age", "fraction", "period", "oldest", "longest", "memory", "pause", "share", "slow", "since",
         "step", "age", "now", "count", "sum", "alike")
 CYCLES = ("fixed", "period", "last", "mean", "intervals", "pauses")
-_ADVANCE, _STEP, _INTERVAL, _COUNT, _ADVANCES, _OFFSET, _UNTIL, _RATE, _HIGHEST, _BEFORE = range(len(CLOCK))
+(_ADVANCE, _STEP, _INTERVAL, _COUNT, _ADVANCES, _OFFSET, _UNTIL, _RATE, _HIGHEST, _BEFORE,
+ STAMP_PERIOD) = range(len(CLOCK))
 (_EXPECTED, _MAX_AGE, _FRACTION, PERIOD, _OLDEST, _LONGEST, _MEMORY, _PAUSE, SHARE, SLOW, _SINCE, MEAN_STEP,
  _MEAN_AGE, NOW, _STEPS, _SUM, _ALIKE) = range(len(LOOP))
 _FIXED, _CYCLE, _LAST, _MEAN, _INTERVALS, _PAUSES = range(len(CYCLES))
@@ -36,12 +38,6 @@ WINDOW, PAUSES = 0.5, 50.0    # s; periods
 LEARNT = 64          # steps
 EAGER = 1.5
 OLD, BECAME_SLOW = 1, 2       # results of `judge`
-
-
-@exact
-def clock_period(S, o):
-    """Mean advance of the stamps, s."""
-    return max(S[o + _ADVANCE], 1e-4) if S[o + _ADVANCES] >= LEARNING else UNKNOWN
 
 
 @exact
@@ -80,6 +76,7 @@ def clock_advance(S, o, now, passed, waited):
     weight = 1.0 / min(S[o + _COUNT], MEMORY)
     S[o + _ADVANCE] += weight * (passed - S[o + _ADVANCE])
     S[o + _INTERVAL] += weight * (waited - S[o + _INTERVAL])
+    S[o + STAMP_PERIOD] = max(S[o + _ADVANCE], 1e-4) if S[o + _ADVANCES] >= LEARNING else UNKNOWN
     pace = clock_pace(S, o)
     S[o + _RATE] = FASTER * pace if pace > MUCH else min(1.0, SLOWER * pace)
 

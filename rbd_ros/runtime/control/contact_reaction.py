@@ -234,9 +234,9 @@ class ContactReaction:
 
     def observe(self, now: float) -> None:
         """Update the observer with the answered state, and react to changes."""
-        controller, state = self._controller, self._controller.state
         if self._observer is None:
             return
+        controller, state = self._controller, self._controller.state
         share = controller.safety.modes.share
         if share < self._share - STEP:
             self._settles_until = now + SETTLING / self.settings.gain

@@ -23,18 +23,16 @@ __all__ = ["LEAP", "LEARNING", "PERIODS", "UNKNOWN", "StampClock"]
 
 
 class StampClock(LiveNumbers):
-    """Estimator of the stamps' clock; arguments are times in s since the last accepted message."""
+    """Estimator of the stamps' clock; arguments are times in s since the last accepted message. period: mean advance of
+    the stamps, s.
+    """
 
-    _advance, _interval, _advances = (Number(CLOCK, name) for name in ("advance", "interval", "advances"))
+    period, _advance, _interval, _advances = (Number(CLOCK, name) for name in (
+        "period", "advance", "interval", "advances"))
 
     def __init__(self) -> None:
         super().__init__(CLOCK, clock_leaps_entry, clock_advance_entry)
         self.restart()
-
-    @property
-    def period(self) -> float:
-        """Mean advance of the stamps, s."""
-        return max(self._advance, 1e-4) if self._advances >= LEARNING else UNKNOWN
 
     @property
     def least(self) -> float:
@@ -49,8 +47,8 @@ class StampClock(LiveNumbers):
     def restart(self) -> None:
         """Reset for another clock, which starts with the next message; forget the period."""
         numbers = self._numbers
-        for name, value in (("count", 0.0), ("advances", 0.0), ("offset", 0.0), ("until", -math.inf), ("rate", 1.0),
-                            ("highest", 0.0), ("highest_before", 0.0)):    # rate: see the module's docstring
+        for name, value in (("count", 0.0), ("advances", 0.0), ("offset", 0.0), ("until", -math.inf), ("highest", 0.0),
+                            ("highest_before", 0.0), ("period", UNKNOWN), ("rate", 1.0)):    # rate: see above
             numbers[CLOCK.index(name)] = value
 
     def leaps(self, passed: float, waited: float) -> bool:
