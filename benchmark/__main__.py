@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-NODES = ["feedforward", "flatness", "elastic"]
+NODES = ["feedforward", "flatness", "elastic"]    # of fuzz and walk
 # module of this folder → what its `run` takes, from the arguments of the command line
 PARTS: dict[str, Any] = {
     "functions": lambda args: {"quick": args.quick},
@@ -40,7 +40,7 @@ PARTS: dict[str, Any] = {
     "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "rate": lambda args: {"seconds": 5.0 if args.quick else 60.0},
     "soak": lambda args: {"minutes": args.minutes},
-    "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes or NODES},
+    "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes or [*NODES, "cartesian"]},
     "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
     "command_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
     "large": lambda args: {"rounds": 1 if args.quick else 3},
@@ -68,8 +68,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of fuzzes, walk and loop (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=1_000_000, help="of walk, in all (default: %(default)s)")
     parser.add_argument("--events", type=int, default=100_000, help="of loop, in all (default: %(default)s)")
-    parser.add_argument("--nodes", nargs="+", default=[], choices=[*NODES, "series"],
-                        help="of fuzz and walk (default: all; series: of walk alone)")
+    parser.add_argument("--nodes", nargs="+", default=[], choices=[*NODES, "cartesian", "series"],
+                        help="of fuzz and walk (default: all; cartesian: of fuzz alone, series: of walk)")
     parser.add_argument("--count", type=int, default=0, help="of collision_planning: problems per scene (default: 250)")
     parser.add_argument("--arms", nargs="+", default=[], help="of collision_planning (default: all)")
     parser.add_argument("--output", default="output/bench", help="folder of bench.json")

@@ -47,7 +47,7 @@ def batch(function: Callable[[Any, np.random.Generator], Any], cases: Iterable[A
     second), or a function called with (done, total).
 
     The first case runs in this process, so that kernels are compiled once, not by every worker. Cases that a lost
-    worker had not finished are computed again, three times at most. Raises `RbdError` with the number of the first
+    worker had not finished are computed again, twice at most. Raises `RbdError` with the number of the first
     case that raises, and from it; for a worker lost three times; for an executor that is closed or takes no more work.
 
         >>> rbd.batch(lambda mass, random: round(mass + random.normal(), 3), [1.0, 2.0, 3.0], seed=1)

@@ -13,7 +13,8 @@ With parameter `actuation_file` the joints are elastic (`runtime.control.elastic
   ~/motor_commands    std_msgs/Float64MultiArray, out: the torques of ~/motor_effort, joints in the order of parameter
                       `joints`, then the second motors
 Diagnostics in addition to those of `torque_node`: control_mode, motor_mode, motor_saturated, motor_rate_limited, cycles
-without a command by cause (motor_state_missing, reference_incomplete, impossible), problem (the present cause).
+without a command by cause (motor_state_missing, reference_incomplete, impossible, feedback_missing), problem (the
+present cause).
 """
 from __future__ import annotations
 
