@@ -1,7 +1,7 @@
 """Rigid-body dynamics for robot control, in the Lie-group formulation: `import rbd_ros as rbd`.
 
 Everything here is free of ROS; the nodes in `rbd_ros.nodes` wrap it. Conventions: twists (ω, v) and wrenches (m, f)
-angular part first, in body axes; SI units; quaternions x, y, z, w; every function takes one state or a batch.
+angular part first, in body axes; SI units; quaternions x, y, z, w; functions take one state or a batch.
 """
 from importlib import import_module
 from typing import TYPE_CHECKING

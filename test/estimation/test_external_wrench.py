@@ -184,6 +184,8 @@ def test_the_touched_body():
         assert rbd.touched_body(IIWA, effort, 1e-9) == joints[k].child
     assert rbd.touched_body(IIWA, np.zeros(7), 0.1) is None
     assert rbd.touched_body(IIWA, [0, 0, 5.0, 0, 0, 0, 0.2], [1, 1, 1, 1, 1, 1, 0.1]) == joints[6].child
+    with pytest.raises(rbd.RbdError, match="takes one state"):
+        rbd.touched_body(IIWA, np.ones((2, 7)), 0.1)
 
 
 def test_the_line_of_a_huge_force():

@@ -177,6 +177,8 @@ def touched_body(model: RobotModel, effort: ArrayLike, threshold: ArrayLike,
         raise RbdError(f"threshold, uncertainty: expected a number or {model.nv} each, got {shown(threshold)}, "
                        f"{shown(uncertainty)}") from None
     external, limit, friction = states(model, rates={"effort": effort, **limits}).arrays
+    if external.ndim != 1:
+        raise RbdError(f"touched_body takes one state: effort has shape {external.shape}, expected ({model.nv},)")
     above = np.abs(external) > np.hypot(limit, friction)
     for joint in reversed(model.joints):
         if above[joint.idx_v:joint.idx_v + joint.nv].any():
