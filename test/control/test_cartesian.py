@@ -501,6 +501,29 @@ def test_a_trajectory_in_time_of_the_stamps():
     assert "it ended 6.000 s ago" in ended.text
 
 
+class Checked:
+    """A lock; states come for `seconds` before it is taken for the second time, while a trajectory is checked."""
+
+    def __init__(self, rig, seconds):
+        self._rig, self._seconds, self._taken = rig, seconds, 0
+
+    def __enter__(self):
+        self._taken += 1
+        if self._taken == 2:
+            self._rig.run(self._seconds)
+
+    def __exit__(self, *error):
+        pass
+
+
+def test_a_trajectory_is_on_time_however_long_it_was_checked():
+    rig = Rig().run(0.8)
+    points, begin = rig.circle(), rig.now + 0.5
+    assert rig.controller.on_trajectory(rig.now, round(1e9 * begin), "", [TIP], points, Checked(rig, 0.2))
+    rig.run(begin + 1.0 - rig.now)
+    np.testing.assert_allclose(rig.controller._aim.target[9:12], points[19].poses[0][:3], atol=1e-4)
+
+
 def moved(points, k, **changed):
     return [point._replace(**changed) if i == k else point for i, point in enumerate(points)]
 
