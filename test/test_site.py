@@ -86,7 +86,7 @@ def test_no_link_is_broken_and_nothing_is_loaded_from_elsewhere(site):
     ("api/lie.html", ['id="rbd_ros.lie.so3.exp"']),
     ("nodes/feedforward.html", ["state_timeout", "~/joint_trajectory", "latency_p50_us"]),
     ("reference/interfaces.html", ["ConstraintForces", "JointReference"]),
-    ("reference/command_line.html", ["rbd doctor", "--help"]), ("changelog.html", ["1.0.0"]),
+    ("reference/command_line.html", ["rbd doctor", "--help"]), ("changelog.html", ["1.1.0"]),
     ("safety.html", ["waiting, ramp_in, running, stale, ramp_out"])])
 def test_pages_have_what_they_are_for(site, page, texts):
     text = (site / page).read_text(encoding="utf-8")
