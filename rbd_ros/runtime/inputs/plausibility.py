@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import gt
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class Plausibility:
     def __init__(self, names: Sequence[str], limit: Array, factor: Array | float, turn: Array,
                  unit: Array | float = 1.0) -> None:
         self._names, self._limit, self._turn, self._unit = names, limit, turn, unit
+        self._creep = np.broadcast_to(CREEP * np.asarray(unit), len(limit)).tolist()
         self._wraps = bool(turn.any())
         self.clock = StampClock()
         self.last: Known | None = None
@@ -77,7 +79,7 @@ class Plausibility:
         """The meaning of a state; raises `Implausible`. v: None or NaN if not measured. `keep` must follow."""
         last = self.last
         if (self.stuck and last is not None and q.tobytes() == last.q.tobytes()
-                and v is not None and self._moves(v).any()):
+                and v is not None and self._moves(v)):
             i = int(np.argmax(np.abs(self._went)))    # type: ignore[arg-type]
             raise Implausible("repeated", "the driver repeats positions, which stay equal to the bit though joint "
                               f"'{self._names[i]}' moves at {last.v[i]:.3g} (rad/s or m/s)")
@@ -146,16 +148,16 @@ class Plausibility:
 
     def _stay(self, state: Known, last: Known, went: Array | None) -> None:
         """Note how far a robot with the positions of the last state went since, by its velocities. went: until then."""
-        moves = self._moves(state.v)
-        if not moves.any():
+        if not self._moves(state.v):
             return
+        moves = np.abs(state.v) > self._creep
         step = state.v / self._unit * ((state.time_ns - last.time_ns) * 1e-9)
         self._went = np.where(moves, step if went is None else went + step, 0.0)
         self.stuck = bool((np.abs(self._went) > STUCK).any())
 
-    def _moves(self, v: Array) -> NDArray[np.bool_]:
-        """Which joints move by their velocities; not those of NaN."""
-        return np.abs(v) > CREEP * self._unit
+    def _moves(self, v: Array) -> bool:
+        """Whether a joint moves by its velocity, which may be NaN. In Python: in every cycle of an arm at rest."""
+        return any(map(gt, map(abs, v.tolist()), self._creep))
 
     def forget(self) -> None:
         """Reset: the next state is the first one."""
