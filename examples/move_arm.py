@@ -78,7 +78,7 @@ def main() -> int:
         publisher.publish(JointTrajectory(joint_names=joints, points=[point]))
 
         end = seconds(begin) + DURATION + REST    # by the stamps of the states: right in simulated time, too
-        late = end + DURATION    # on a busy machine the node may take it, and so begin, late
+        late = end + DURATION    # a busy node begins late
         wait_until(lambda: seconds(states[-1]) > (late if moves(states[-1]) else end), 60.0,
                    "the joint states stopped on the way")
         check_stop()
@@ -111,6 +111,7 @@ def positions(states: list[JointState], joints: list[str]) -> list[float]:
 
 
 def moves(state: JointState) -> bool:
+    """Whether a joint moves, by the velocities of the state."""
     return any(abs(speed) > CLOSE for speed in state.velocity)
 
 

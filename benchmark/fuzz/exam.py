@@ -122,8 +122,8 @@ class Exam:
         """Answers on a stream of references, and on a trajectory after it."""
         stamps, begin = {}, self._begin()
         if self._peer.target.executable == "cartesian":
-            # Its largest damping follows the mean step of stamps, where that is longer than the period of `state_rate`.
-            # The mean remembers pauses, as while parameters are set; shorter steps bring it below the period.
+            # The damping is bounded by the mean step of the stamps, if that is longer than the period of `state_rate`.
+            # A pause, as while parameters are set, stays in the mean for seconds; shorter steps bring it below that.
             for k in range(FAST):
                 self._send(begin + k * PERIOD // 2, 0, PERIOD // 2)
             begin += FAST * PERIOD // 2

@@ -502,7 +502,9 @@ def test_a_trajectory_in_time_of_the_stamps():
 
 
 class Checked:
-    """A lock; states come for `seconds` before it is taken for the second time, while a trajectory is checked."""
+    """A lock that lets states arrive for `seconds` before it is taken for the second time: between the check of a
+    trajectory and its begin.
+    """
 
     def __init__(self, rig, seconds):
         self._rig, self._seconds, self._taken = rig, seconds, 0

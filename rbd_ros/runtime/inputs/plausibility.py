@@ -156,7 +156,7 @@ class Plausibility:
         self.stuck = bool((np.abs(self._went) > STUCK).any())
 
     def _moves(self, v: Array) -> bool:
-        """Whether a joint moves by its velocity, which may be NaN. In Python: in every cycle of an arm at rest."""
+        """Whether any joint's velocity, possibly NaN, shows motion. Python's functions are faster than NumPy's here."""
         return any(map(gt, map(abs, v.tolist()), self._creep))
 
     def forget(self) -> None:

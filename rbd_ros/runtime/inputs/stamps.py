@@ -47,8 +47,9 @@ class StampClock(LiveNumbers):
     def restart(self) -> None:
         """Reset for another clock, which starts with the next message; forget the period."""
         numbers = self._numbers
-        for name, value in (("count", 0.0), ("advances", 0.0), ("offset", 0.0), ("until", -math.inf), ("highest", 0.0),
-                            ("highest_before", 0.0), ("period", UNKNOWN), ("rate", 1.0)):    # rate: see above
+        # rate: see the module's docstring
+        for name, value in (("count", 0.0), ("advances", 0.0), ("offset", 0.0), ("until", -math.inf), ("rate", 1.0),
+                            ("highest", 0.0), ("highest_before", 0.0), ("period", UNKNOWN)):
             numbers[CLOCK.index(name)] = value
 
     def leaps(self, passed: float, waited: float) -> bool:

@@ -156,5 +156,5 @@ def _smooth(timed: TimedPath) -> Timed:
 
 
 def _slowed(points: Timed, factor: float) -> Timed:
-    """The motion slowed down by `factor`, with its points farther apart."""
+    """The motion slowed down by `factor`; its points are farther apart in time."""
     return Timed(points.time * factor, points.q, points.v / factor, points.a / factor**2)
